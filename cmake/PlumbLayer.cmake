@@ -1,0 +1,27 @@
+# plumb_layer(<name> DEPENDS <targets...>)
+#
+# A layer is a folder of src/. Its .cpp files become the static library plumb_<name>, its *_test.cpp files the test binary
+# <name>_test. A new file needs no edit here: adding a thing to Plumb is one file and one line in the layer's own table.
+function(plumb_layer name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  if(sources)
+    add_library(plumb_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(plumb_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(plumb_${name} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_link_libraries(plumb_${name} ${scope} $<BUILD_INTERFACE:plumb_options> ${ARG_DEPENDS})
+  if(PLUMB_BUILD_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE plumb_${name} GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE PLUMB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
+  endif()
+endfunction()

@@ -1,0 +1,27 @@
+# plumb_options: what every target of the project is compiled with.
+#
+# -ffp-contract=off: a product and a sum are fused only where the code says fma. Results must not depend on which
+# statements a compiler chose to contract, because equality across loops and batches is tested bit for bit.
+set(PLUMB_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined or thread")
+option(PLUMB_WERROR "Treat warnings as errors" ON)
+option(PLUMB_OPTIMISE_DEBUG "Compile Debug with -O1 so that sanitizer runs of the real model stay short" OFF)
+
+add_library(plumb_options INTERFACE)
+target_compile_features(plumb_options INTERFACE cxx_std_20)
+target_compile_options(plumb_options INTERFACE
+  -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wnon-virtual-dtor -Wunused-result
+  -fno-math-errno -ffp-contract=off)
+if(PLUMB_WERROR)
+  target_compile_options(plumb_options INTERFACE -Werror)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(plumb_options INTERFACE -fstack-protector-strong)
+  target_compile_definitions(plumb_options INTERFACE _FORTIFY_SOURCE=2)
+endif()
+if(PLUMB_OPTIMISE_DEBUG)
+  target_compile_options(plumb_options INTERFACE -O1 -fno-omit-frame-pointer)
+endif()
+if(PLUMB_SANITIZE)
+  target_compile_options(plumb_options INTERFACE -fsanitize=${PLUMB_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(plumb_options INTERFACE -fsanitize=${PLUMB_SANITIZE})
+endif()
