@@ -1,0 +1,76 @@
+// How a CPU kernel is called: by every worker of the queue at once, each with its Worker.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "device/fault.h"
+
+namespace plumb::device {
+
+// What one worker thread knows while it runs its part of a launch. All workers of the queue call the kernel; a kernel splits
+// its *outputs* among them and never a reduction, so results do not depend on the number of threads.
+class Worker {
+ public:
+  Worker(int index, int count, std::span<std::byte> scratch, std::atomic<std::int64_t>* ticket, FaultWord* fault,
+         std::atomic_flag* fault_lock, int launch)
+      : index_(index), count_(count), scratch_(scratch), ticket_(ticket), fault_(fault), fault_lock_(fault_lock),
+        launch_(launch) {}
+
+  int index() const { return index_; }
+  int count() const { return count_; }
+
+  // This worker's contiguous share of [0, n), in multiples of `grain` except at the end.
+  std::pair<std::int64_t, std::int64_t> share(std::int64_t n, std::int64_t grain = 1) const {
+    const std::int64_t units = (n + grain - 1) / grain;
+    const std::int64_t lo = units * index_ / count_ * grain;
+    const std::int64_t hi = units * (index_ + 1) / count_ * grain;
+    return {lo < n ? lo : n, hi < n ? hi : n};
+  }
+
+  // The next unclaimed task of this launch: 0, 1, 2, ... over all workers. For work of uneven size.
+  std::int64_t claim() { return ticket_->fetch_add(1, std::memory_order_relaxed); }
+
+  // Memory private to this worker, kept from launch to launch, contents undefined; 64-byte aligned.
+  std::span<std::byte> scratch() const { return scratch_; }
+  template <class T>
+  T* scratch_as() const { return reinterpret_cast<T*>(scratch_.data()); }
+
+  // An index that came from outside or from another kernel: returned when in [0, limit), else clamped to 0 and counted.
+  // A counted index fails the step. REQUIRES: limit > 0.
+  std::int64_t index_in(std::int64_t value, std::int64_t limit) {
+    if (value >= 0 && value < limit) return value;
+    report(value, limit);
+    return 0;
+  }
+
+  // Counts a bad value (a non-finite result, a short reservation) without an index.
+  void report(std::int64_t value, std::int64_t limit);
+
+  // What earlier launches of the buffer have counted. The sampler reads it.
+  const FaultWord& fault() const { return *fault_; }
+
+ private:
+  int index_;
+  int count_;
+  std::span<std::byte> scratch_;
+  std::atomic<std::int64_t>* ticket_;
+  FaultWord* fault_;
+  std::atomic_flag* fault_lock_;
+  int launch_;
+};
+
+inline constexpr std::size_t kWorkerScratchBytes = std::size_t{1} << 20;  // a dequantised weight panel and a row of scores
+
+using CpuKernelFn = void (*)(const void* args, Worker& worker);
+
+// Adapts a typed kernel `void f(const Args&, Worker&)` to a table entry.
+template <class Args, void (*F)(const Args&, Worker&)>
+void cpu_entry(const void* args, Worker& worker) {
+  F(*static_cast<const Args*>(args), worker);
+}
+
+}  // namespace plumb::device
