@@ -1,5 +1,8 @@
 // kv_append: writes row r's K and V into the cell of (sequences[r], positions[r]).
 //
+// A row whose sequence is -1 is not written: the class keeps what it already holds there (a window rebuild recomputes sliding
+// layers over positions whose full-attention rows are shared and must not change).
+//
 // REQUIRES of the batch: no two rows name the same cell; every cell's page is reserved. A page table entry that is kNoPage or
 // outside the pool is counted and the row is not written anywhere.
 #pragma once
@@ -19,7 +22,7 @@ struct KvAppendArgs {
   Ref<const float> k;                  // [rows][kv_heads][head_dim], already rotated
   Ref<const float> v;                  // [rows][kv_heads][head_dim]
   Ref<const std::int32_t> positions;   // [rows]
-  Ref<const std::int32_t> sequences;   // [rows]
+  Ref<const std::int32_t> sequences;   // [rows]; -1: skip the row
   std::int32_t rows = 0;
 };
 

@@ -32,6 +32,16 @@ struct KvView {
   std::int32_t window = 0;        // key visible iff 0 <= q - k < window; 0: every k <= q
 };
 
+// How many pages of which shape one layer class has: what kv/ decides and lowering turns into KvViews.
+struct KvClassGeometry {
+  std::int32_t window = 0;       // identifies the class: all layers with this window
+  std::int32_t pages = 0;
+  std::int32_t page_rows = 0;
+  std::int32_t table_pages = 0;
+  std::int32_t sequences = 0;
+  KvFormat format = KvFormat::f32;
+};
+
 inline std::int64_t kv_row_elements(const KvView& kv) { return std::int64_t{kv.kv_heads} * kv.head_dim; }
 inline std::int64_t kv_element_bytes(KvFormat f) { return f == KvFormat::f32 ? 4 : f == KvFormat::q8 ? 1 : 2; }
 inline std::uint64_t kv_pool_bytes(const KvView& kv) {

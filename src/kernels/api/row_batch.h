@@ -22,6 +22,7 @@ struct Row {
   std::int32_t source = -1;    // relay cell that holds the token, or -1
   Position position;
   std::int32_t sequence = 0;   // row of the page tables
+  std::uint32_t write_classes = 0xFFFFFFFFU;  // bit c: append to layer class c; cleared only by a window rebuild
 };
 
 // A row whose logits are wanted, and what to draw from them.
@@ -46,6 +47,7 @@ inline constexpr const char* kSlotTokens = "batch.tokens";            // i32 [ma
 inline constexpr const char* kSlotSources = "batch.sources";          // i32 [max_rows]
 inline constexpr const char* kSlotPositions = "batch.positions";      // i32 [max_rows]
 inline constexpr const char* kSlotSequences = "batch.sequences";      // i32 [max_rows]
+inline constexpr const char* kSlotWriteSequences = "batch.write_sequences.c";  // + class index: i32 [max_rows], -1: no append
 inline constexpr const char* kSlotLogitIndex = "batch.logit_index";   // i32 [max_logit_rows]
 inline constexpr const char* kSlotSampleParams = "batch.params";      // SampleParams [max_logit_rows]
 inline constexpr const char* kSlotRelayOf = "batch.relay_of";         // i32 [max_logit_rows]
