@@ -2,14 +2,17 @@
 #
 # -ffp-contract=off: a product and a sum are fused only where the code says fma. Results must not depend on which
 # statements a compiler chose to contract, because equality across loops and batches is tested bit for bit.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, ..." FORCE)
+endif()
 set(PLUMB_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined or thread")
-option(PLUMB_WERROR "Treat warnings as errors" ON)
+option(PLUMB_WERROR "Treat warnings as errors; a discarded Result is one in every build" OFF)
 option(PLUMB_OPTIMISE_DEBUG "Compile Debug with -O1 so that sanitizer runs of the real model stay short" OFF)
 
 add_library(plumb_options INTERFACE)
 target_compile_features(plumb_options INTERFACE cxx_std_20)
 target_compile_options(plumb_options INTERFACE
-  -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wnon-virtual-dtor -Wunused-result
+  -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wnon-virtual-dtor -Werror=unused-result
   -fno-math-errno -ffp-contract=off)
 if(PLUMB_WERROR)
   target_compile_options(plumb_options INTERFACE -Werror)
