@@ -1,0 +1,66 @@
+// What a kernel knows of the KV cache: pages, never a contiguous cache.
+//
+// Positions are grouped into logical pages of `page_rows`. Each sequence has a page table; logical page n of a sequence is
+// physical page table[n % table_pages]. A full-attention layer has table_pages >= all its pages, so nothing wraps; a
+// sliding-window layer has a ring just long enough for the window and the rows of one step. A cell that was never written
+// holds kNoPage, never a valid page. All layers of one class (same window) share one table; each layer has its own storage.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/api/ref.h"
+
+namespace plumb::kernels {
+
+inline constexpr std::int32_t kNoPage = -1;
+
+enum class KvFormat : std::uint8_t { f32, f16, bf16, q8 };  // kernels exist for f32; the others are representation changes
+
+// Storage of one layer's K and V: [pages][kv_heads][page_rows][head_dim] elements of `format`, so the rows of one head in
+// one page are contiguous.
+struct KvView {
+  Ref<std::byte> k;
+  Ref<std::byte> v;
+  Ref<const std::int32_t> table;  // [sequences][table_pages] physical pages
+  KvFormat format = KvFormat::f32;
+  std::int32_t pages = 0;         // physical pages of the pool; a table entry outside [0, pages) is a counted fault
+  std::int32_t page_rows = 0;     // power of two
+  std::int32_t table_pages = 0;
+  std::int32_t sequences = 0;
+  std::int32_t kv_heads = 0;
+  std::int32_t head_dim = 0;
+  std::int32_t window = 0;        // key visible iff 0 <= q - k < window; 0: every k <= q
+};
+
+// How many pages of which shape one layer class has: what kv/ decides and lowering turns into KvViews.
+struct KvClassGeometry {
+  std::int32_t window = 0;       // identifies the class: all layers with this window
+  std::int32_t pages = 0;
+  std::int32_t page_rows = 0;
+  std::int32_t table_pages = 0;
+  std::int32_t sequences = 0;
+  KvFormat format = KvFormat::f32;
+};
+
+inline std::int64_t kv_row_elements(const KvView& kv) { return std::int64_t{kv.kv_heads} * kv.head_dim; }
+inline std::int64_t kv_element_bytes(KvFormat f) { return f == KvFormat::f32 ? 4 : f == KvFormat::q8 ? 1 : 2; }
+inline std::uint64_t kv_pool_bytes(const KvView& kv) {
+  return static_cast<std::uint64_t>(kv.pages) * kv.page_rows * kv_row_elements(kv) * kv_element_bytes(kv.format);
+}
+// Element offset of (page, head, row-in-page).
+inline std::int64_t kv_cell(const KvView& kv, std::int64_t page, int head, int row) {
+  return ((page * kv.kv_heads + head) * kv.page_rows + row) * kv.head_dim;
+}
+// First position visible from `position`.
+inline std::int64_t kv_first_visible(const KvView& kv, std::int64_t position) {
+  return kv.window > 0 && position >= kv.window ? position - kv.window + 1 : 0;
+}
+
+template <class View, class Visitor>
+void visit_kv(View& kv, Access access, Visitor&& visit) {
+  visit(OperandInfo{"k", access, kv_pool_bytes(kv)}, kv.k);
+  visit(OperandInfo{"v", access, kv_pool_bytes(kv)}, kv.v);
+  visit(OperandInfo{"page_table", Access::read, static_cast<std::uint64_t>(kv.sequences) * kv.table_pages * 4}, kv.table);
+}
+
+}  // namespace plumb::kernels

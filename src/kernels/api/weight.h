@@ -1,0 +1,57 @@
+// How a weight matrix lies in memory, for every op that multiplies by one.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/api/ref.h"
+
+namespace plumb::kernels {
+
+// Row formats. Elements of a row are in natural order k = 0..cols-1 whatever the container, so the same weights give the
+// same bits from each of them. Block layouts are those of base/blocks.h.
+enum class WeightFormat : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  q8_0,         // 34 bytes per 32: f16 scale, 32 signed bytes
+  q4_0,         // 18 bytes per 32: f16 scale, 16 bytes of two nibbles (j and j + 16), minus 8
+  mxfp4,        // 17 bytes per 32: E8M0 scale, 16 bytes of two E2M1 codes (j and j + 16). GGUF
+  mxfp4_split,  // 16 code bytes per 32 in `data` (2j and 2j + 1), E8M0 scales in `scales`. Hugging Face
+};
+
+struct WeightFormatTraits {
+  const char* name;  // the <weight> part of a kernel's name
+  int block;         // elements of a block; cols must be a multiple
+  int block_bytes;   // bytes of a block in `data`
+  int scale_bytes;   // bytes of a block in `scales`; 0 when the scale is inside the block
+};
+const WeightFormatTraits& traits(WeightFormat format);
+
+// A matrix [rows][cols], or a stack of them [experts][rows][cols]. Strides in bytes, so that interleaved rows (gate and up in
+// one Hugging Face tensor) and sub-ranges are views and never copies.
+struct WeightView {
+  Ref<const std::byte> data;
+  Ref<const std::byte> scales;  // mxfp4_split only
+  WeightFormat format = WeightFormat::f32;
+  std::int32_t rows = 0;
+  std::int32_t cols = 0;
+  std::int32_t experts = 1;
+  std::int64_t row_stride = 0;
+  std::int64_t expert_stride = 0;
+  std::int64_t scale_row_stride = 0;
+  std::int64_t scale_expert_stride = 0;
+};
+
+// Bytes of one row's blocks (data and scales), without padding between rows.
+std::uint64_t weight_row_bytes(const WeightView& w);
+// Extents from the references on: (experts-1)*expert_stride + (rows-1)*row_stride + one row.
+std::uint64_t weight_data_extent(const WeightView& w);
+std::uint64_t weight_scales_extent(const WeightView& w);
+
+template <class View, class Visitor>
+void visit_weight(View& w, const char* data_name, const char* scales_name, Visitor&& visit) {
+  visit(OperandInfo{data_name, Access::read, weight_data_extent(w)}, w.data);
+  if (w.format == WeightFormat::mxfp4_split) visit(OperandInfo{scales_name, Access::read, weight_scales_extent(w)}, w.scales);
+}
+
+}  // namespace plumb::kernels
