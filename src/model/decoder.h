@@ -1,0 +1,48 @@
+// Lowering: a DecoderSpec and its weights become a Program, once, at load.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/api/kv_view.h"
+#include "kernels/api/program.h"
+#include "model/spec.h"
+#include "model/weights.h"
+
+namespace plumb::model {
+
+struct LoweringLimits {
+  std::int32_t max_rows = 0;        // rows of one step, prefill and decode together
+  std::int32_t max_logit_rows = 0;  // rows of one step that want logits
+  std::int32_t relay_cells = 0;     // pending tokens kept on the device
+};
+
+// Bytes a weight slot holds at the start of decode. A backend whose kernels can read host memory points the slot at `bytes`
+// (the mapped checkpoint); others place a copy.
+struct WeightSource {
+  kernels::SlotId slot = kernels::kNoSlot;
+  std::span<const std::byte> bytes;
+  bool mapped = false;  // lives in the checkpoint's mapping, else in LoweredModel::constants
+};
+
+struct LoweredModel {
+  kernels::Program program;
+  std::vector<WeightSource> weights;
+  std::vector<std::vector<float>> constants;  // what vector sources point at
+  std::vector<std::int32_t> classes;          // window per layer class, the order of `kv`
+};
+
+// Walks the spec and emits the phases of one step: embed, per layer (norm, mixer, norm, feed-forward), gather, norm, head,
+// sample.
+//
+// REQUIRES: kv has one entry per layer class in layer_classes(spec) order.
+// Errors: unsupported (a spec no op implements, named), shape_mismatch (weights that do not fit the spec, named).
+// The result borrows the mapped bytes of `weights`; the checkpoint must outlive it.
+Result<LoweredModel> lower(const DecoderSpec& spec, DecoderWeights weights, std::span<const kernels::KvClassGeometry> kv,
+                           const LoweringLimits& limits);
+
+}  // namespace plumb::model
