@@ -13,6 +13,7 @@ add_library(plumb_options INTERFACE)
 target_compile_features(plumb_options INTERFACE cxx_std_20)
 target_compile_options(plumb_options INTERFACE
   -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wnon-virtual-dtor -Werror=unused-result
+  -Wno-missing-field-initializers  # designated initialisers leave out what keeps its default
   -fno-math-errno -ffp-contract=off)
 if(PLUMB_WERROR)
   target_compile_options(plumb_options INTERFACE -Werror)

@@ -40,6 +40,7 @@ struct BankRegion {
 struct BankPlan {
   std::string name;
   std::vector<BankRegion> regions;
+  bool host_visible = false;  // the host reads results here after a successful wait (pinned memory on a GPU)
 
   // Returns the region's index: the argument of Bank::buffer.
   std::size_t add(std::string region, std::uint64_t bytes) {
