@@ -65,6 +65,7 @@ class Lowering {
     relay_ = program().add_slot(kSlotRelay, SlotKind::state, static_cast<std::uint64_t>(limits_.relay_cells) * 4);
     logits_ = program().add_slot(kSlotLogits, SlotKind::output, logit_rows() * spec_.vocab * 4);
     sampled_ = program().add_slot(kSlotSampled, SlotKind::output, logit_rows() * 4);
+    digests_ = program().add_slot(kSlotDigests, SlotKind::output, logit_rows() * 8);
 
     std::uint64_t q = 0;
     std::uint64_t kv = 0;
@@ -362,6 +363,11 @@ class Lowering {
                               .weight = place(head),
                               .rows = limits_.max_logit_rows},
                    "head", RowCount::logit_rows));
+    PLUMB_TRY(emit(DigestArgs{.out = ref<std::uint64_t>(digests_),
+                              .in = ref<const float>(logits_),
+                              .cols = spec_.vocab,
+                              .rows = limits_.max_logit_rows},
+                   "head", RowCount::logit_rows));
     return emit(SampleArgs{.out = ref<std::int32_t>(sampled_),
                            .relay = ref<std::int32_t>(relay_),
                            .logits = ref<const float>(logits_),
@@ -381,7 +387,7 @@ class Lowering {
 
   SlotId tokens_ = kNoSlot, sources_ = kNoSlot, positions_ = kNoSlot, sequences_ = kNoSlot;
   SlotId logit_index_ = kNoSlot, params_ = kNoSlot, relay_of_ = kNoSlot, relay_ = kNoSlot;
-  SlotId logits_ = kNoSlot, sampled_ = kNoSlot;
+  SlotId logits_ = kNoSlot, sampled_ = kNoSlot, digests_ = kNoSlot;
   SlotId x_ = kNoSlot, h_ = kNoSlot, q_ = kNoSlot, k_ = kNoSlot, v_ = kNoSlot, mixed_ = kNoSlot, last_ = kNoSlot;
   SlotId router_logits_ = kNoSlot, experts_ = kNoSlot, expert_weights_ = kNoSlot, offsets_ = kNoSlot, order_ = kNoSlot;
   SlotId moe_h_ = kNoSlot, moe_y_ = kNoSlot, gate_ = kNoSlot, up_ = kNoSlot;

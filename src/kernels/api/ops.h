@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/api/attention.h"
+#include "kernels/api/digest.h"
 #include "kernels/api/embed.h"
 #include "kernels/api/gather.h"
 #include "kernels/api/glu.h"

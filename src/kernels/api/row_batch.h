@@ -54,5 +54,6 @@ inline constexpr const char* kSlotRelayOf = "batch.relay_of";         // i32 [ma
 inline constexpr const char* kSlotRelay = "state.relay";              // i32 [relay_cells]
 inline constexpr const char* kSlotLogits = "out.logits";              // f32 [max_logit_rows][vocab]
 inline constexpr const char* kSlotSampled = "out.tokens";             // i32 [max_logit_rows]
+inline constexpr const char* kSlotDigests = "out.digests";            // u64 [max_logit_rows]
 
 }  // namespace plumb::kernels

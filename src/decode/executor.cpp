@@ -1,0 +1,297 @@
+#include "decode/executor.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/bind.h"
+
+namespace plumb::decode {
+namespace {
+
+using device::Buffer;
+using kernels::SlotKind;
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+}  // namespace
+
+Result<StepOutput> Submission::wait() const {
+  PLUMB_TRY(completion_.wait());
+  const auto r = static_cast<std::size_t>(ring_);
+  const auto n = static_cast<std::size_t>(logit_rows_);
+  StepOutput out;
+  out.vocab_ = static_cast<std::size_t>(executor_->vocab_);
+  out.tokens_ = {executor_->ring_tokens_[r].as<const std::int32_t>(), n};
+  out.digests_ = {executor_->ring_digests_[r].as<const std::uint64_t>(), n};
+  if (logits_) out.logits_ = {executor_->ring_logits_[r].as<const float>(), n * out.vocab_};
+  return out;
+}
+
+std::span<const std::byte> Submission::tap(std::size_t i) const {
+  const Buffer& buffer = executor_->ring_taps_[static_cast<std::size_t>(ring_)][i];
+  return {buffer.address, executor_->options_.taps[i].row_bytes * static_cast<std::uint64_t>(rows_)};
+}
+
+Result<std::unique_ptr<Executor>> Executor::open(device::Queue& queue, model::LoweredModel model, const kv::KvLayout& layout,
+                                                 const ExecutorOptions& options) {
+  PLUMB_CHECK(options.depth >= 1);
+  PLUMB_TRY(kernels::validate(model.program));
+  auto executor = std::unique_ptr<Executor>(new Executor(queue));
+  executor->model_ = std::move(model);
+  executor->options_ = options;
+  PLUMB_TRY(executor->choose_kernels(options.isa));
+  PLUMB_TRY(executor->reserve(layout, options));
+  return executor;
+}
+
+// Kernels are chosen once, on the symbolic arguments at full row counts: what a kernel accepts never depends on a step.
+Status Executor::choose_kernels(kernels::Isa isa) {
+  for (const kernels::Phase& phase : model_.program.phases) {
+    PLUMB_ASSIGN(const kernels::KernelEntry* entry,
+                 kernels::select_kernel(*phase.op, phase.args.data(), queue_.info().backend, isa));
+    bound_.push_back({phase, entry, -1, {}});
+    route_.push_back(entry);
+  }
+  return {};
+}
+
+Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& options) {
+  const kernels::Program& program = model_.program;
+  device::BankPlan constants{"constants", {}, false};
+  device::BankPlan kv{"kv", {}, false};
+  device::BankPlan step{"step", {}, false};
+  constexpr std::size_t kNowhere = ~std::size_t{0};
+  std::vector<std::pair<device::BankPlan*, std::size_t>> where(program.slots.size(), {nullptr, kNowhere});
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    const kernels::Slot& slot = program.slots[s];
+    if (slot.kind == SlotKind::weight) continue;
+    device::BankPlan& plan = slot.kind == SlotKind::kv ? kv : step;
+    where[s] = {&plan, plan.add(slot.name, slot.bytes)};
+    (slot.kind == SlotKind::kv ? memory_.kv : memory_.activations) += slot.bytes;
+  }
+  for (const model::WeightSource& source : model_.weights) {
+    if (source.mapped) {
+      memory_.mapped_weights += source.bytes.size();
+    } else {
+      where[source.slot] = {&constants, constants.add(program.slots[source.slot].name, source.bytes.size())};
+      memory_.constants += source.bytes.size();
+    }
+  }
+  device::BankPlan results{"results", {}, true};
+  const auto logit_rows = static_cast<std::uint64_t>(program.max_logit_rows);
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    if (program.slots[s].name == kernels::kSlotLogits) {
+      vocab_ = static_cast<std::int32_t>(program.slots[s].bytes / 4 / logit_rows);
+    }
+  }
+  for (std::int32_t r = 0; r < options.depth; ++r) {
+    results.add("tokens", logit_rows * 4);
+    results.add("digests", logit_rows * 8);
+    if (options.keep_logits) results.add("logits", logit_rows * vocab_ * 4);
+    for (const Tap& tap : options.taps) {
+      results.add("tap", tap.row_bytes * static_cast<std::uint64_t>(std::max(program.max_rows, program.max_logit_rows)));
+    }
+  }
+  for (const auto& region : results.regions) memory_.results += region.bytes;
+
+  PLUMB_ASSIGN(constants_bank_, queue_.reserve(constants));
+  PLUMB_ASSIGN(kv_bank_, queue_.reserve(kv));
+  PLUMB_ASSIGN(step_bank_, queue_.reserve(step));
+  PLUMB_ASSIGN(results_bank_, queue_.reserve(results));
+
+  slots_.resize(program.slots.size());
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    if (where[s].first == nullptr) continue;
+    const device::Bank& bank = where[s].first == &constants ? *constants_bank_ : where[s].first == &kv ? *kv_bank_ : *step_bank_;
+    slots_[s] = bank.buffer(where[s].second);
+  }
+  // Constants are uploaded once; a weight that stays mapped is bound where the checkpoint put it.
+  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "load"}));
+  for (const model::WeightSource& source : model_.weights) {
+    if (source.mapped) {
+      slots_[source.slot] = {const_cast<std::byte*>(source.bytes.data()), source.bytes.size(), 0};  // read-only by op access
+    } else {
+      PLUMB_TRY(buffer->upload(slots_[source.slot], 0, source.bytes));
+    }
+  }
+  for (std::size_t c = 0; c < layout.classes.size(); ++c) {
+    tables_.push_back(slot_buffer(("kv.c" + std::to_string(c) + ".table").c_str()));
+    table_pages_.push_back(layout.classes[c].geometry.table_pages);
+    PLUMB_TRY(buffer->fill(tables_.back(), 0, tables_.back().bytes, std::byte{0xFF}));  // kNoPage in every cell
+    write_sequences_.push_back(slot_buffer((kernels::kSlotWriteSequences + std::to_string(c)).c_str()));
+  }
+  const Buffer relay = slot_buffer(kernels::kSlotRelay);
+  PLUMB_TRY(buffer->fill(relay, 0, relay.bytes, std::byte{0xFF}));  // kInvalidToken until a sampler writes
+  PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
+
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    const kernels::Slot& slot = program.slots[s];
+    if (slot.kind != SlotKind::kv || !slot.name.ends_with(".k")) continue;
+    const auto layer_class = static_cast<std::int32_t>(std::stol(slot.name.substr(4)));  // "kv.c<class>.layer<n>.k"
+    const auto pages = static_cast<std::uint64_t>(layout.classes[static_cast<std::size_t>(layer_class)].geometry.pages);
+    kv_storage_.push_back({slots_[s], slots_[s + 1], layer_class, slot.bytes / pages});
+  }
+
+  std::vector<std::byte*> bases;
+  for (const Buffer& b : slots_) bases.push_back(b.address);
+  std::vector<kernels::Phase> phases = program.phases;
+  kernels::bind(phases, bases);
+  for (std::size_t i = 0; i < phases.size(); ++i) bound_[i].phase = phases[i];
+
+  tokens_ = slot_buffer(kernels::kSlotTokens);
+  sources_ = slot_buffer(kernels::kSlotSources);
+  positions_ = slot_buffer(kernels::kSlotPositions);
+  sequences_ = slot_buffer(kernels::kSlotSequences);
+  logit_index_ = slot_buffer(kernels::kSlotLogitIndex);
+  params_ = slot_buffer(kernels::kSlotSampleParams);
+  relay_of_ = slot_buffer(kernels::kSlotRelayOf);
+  sampled_ = slot_buffer(kernels::kSlotSampled);
+  digests_ = slot_buffer(kernels::kSlotDigests);
+  logits_ = slot_buffer(kernels::kSlotLogits);
+  std::size_t region = 0;
+  for (std::int32_t r = 0; r < options.depth; ++r) {
+    ring_tokens_.push_back(results_bank_->buffer(region++));
+    ring_digests_.push_back(results_bank_->buffer(region++));
+    if (options.keep_logits) ring_logits_.push_back(results_bank_->buffer(region++));
+    ring_taps_.emplace_back();
+    for (std::size_t t = 0; t < options.taps.size(); ++t) ring_taps_.back().push_back(results_bank_->buffer(region++));
+  }
+  staging_.reserve(static_cast<std::size_t>(std::max(program.max_rows, program.max_logit_rows)));
+  staging_params_.reserve(static_cast<std::size_t>(program.max_logit_rows));
+  return {};
+}
+
+Buffer Executor::slot_buffer(const char* name) const {
+  for (std::size_t s = 0; s < model_.program.slots.size(); ++s) {
+    if (model_.program.slots[s].name == name) return slots_[s];
+  }
+  PLUMB_CHECK(!"a lowered program has every standard slot");
+  return {};
+}
+
+Result<Submission> Executor::submit(const StepPlan& plan) {
+  const auto rows = static_cast<std::int32_t>(plan.batch.rows.size());
+  const auto logit_rows = static_cast<std::int32_t>(plan.batch.logits.size());
+  if (rows < 1 || rows > program().max_rows || logit_rows > program().max_logit_rows) {
+    return fail(ErrorCode::invalid_argument,
+                "a step holds 1 to " + std::to_string(program().max_rows) + " rows and at most " +
+                    std::to_string(program().max_logit_rows) + " rows of logits",
+                "step " + std::to_string(plan.id), "rows", std::to_string(rows) + " and " + std::to_string(logit_rows));
+  }
+  PLUMB_CHECK(!plan.want_logits || options_.keep_logits);
+  const auto ring = static_cast<std::int32_t>(next_ % static_cast<std::uint64_t>(options_.depth));
+  PLUMB_ASSIGN(device::CommandBuffer buffer,
+               queue_.begin({.label = "step", .timing = plan.timing, .one_by_one = options_.diag}));
+  PLUMB_TRY(encode(*buffer, plan, ring));
+  ++next_;
+  return Submission(queue_.submit(std::move(buffer)), this, ring, rows, logit_rows, plan.want_logits);
+}
+
+Status Executor::encode(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {
+  for (const TableWrite& w : plan.table_writes) {
+    const auto c = static_cast<std::size_t>(w.layer_class);
+    const std::uint64_t at = (static_cast<std::uint64_t>(w.sequence) * table_pages_[c] + w.index) * 4;
+    PLUMB_TRY(recorder.upload(tables_[c], at, std::as_bytes(std::span(&w.page, 1))));
+  }
+  for (const PageFill& fill : plan.zero_pages) {
+    for (const KvStorage& storage : kv_storage_) {
+      if (storage.layer_class != fill.layer_class) continue;
+      const std::uint64_t at = static_cast<std::uint64_t>(fill.page) * storage.page_bytes;
+      PLUMB_TRY(recorder.fill(storage.k, at, storage.page_bytes, std::byte{0}));
+      PLUMB_TRY(recorder.fill(storage.v, at, storage.page_bytes, std::byte{0}));
+    }
+  }
+  PLUMB_TRY(upload_batch(recorder, plan));
+  const auto rows = static_cast<std::uint64_t>(plan.batch.rows.size());
+  std::size_t tap = 0;
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    PLUMB_TRY(encode_phase(recorder, bound_[i], plan));
+    for (; tap < options_.taps.size() && options_.taps[tap].phase == i; ++tap) {
+      const Tap& t = options_.taps[tap];
+      PLUMB_TRY(recorder.copy(ring_taps_[static_cast<std::size_t>(ring)][tap], 0, slots_[t.slot], 0, t.row_bytes * rows));
+    }
+  }
+  return encode_results(recorder, plan, ring);
+}
+
+Status Executor::upload_batch(device::Recorder& recorder, const StepPlan& plan) {
+  const auto column = [&](const Buffer& buffer, const auto& items, auto field) -> Status {
+    staging_.clear();
+    for (const auto& item : items) staging_.push_back(field(item));
+    return recorder.upload(buffer, 0, bytes_of(staging_));
+  };
+  using kernels::LogitRow;
+  using kernels::Row;
+  const auto& rows = plan.batch.rows;
+  PLUMB_TRY(column(tokens_, rows, [](const Row& r) { return r.token; }));
+  PLUMB_TRY(column(sources_, rows, [](const Row& r) { return r.source; }));
+  PLUMB_TRY(column(positions_, rows, [](const Row& r) { return r.position.value; }));
+  PLUMB_TRY(column(sequences_, rows, [](const Row& r) { return r.sequence; }));
+  for (std::size_t c = 0; c < write_sequences_.size(); ++c) {
+    PLUMB_TRY(column(write_sequences_[c], rows,
+                     [&](const Row& r) { return (r.write_classes >> c & 1U) != 0 ? r.sequence : -1; }));
+  }
+  const auto& logits = plan.batch.logits;
+  if (logits.empty()) return {};
+  PLUMB_TRY(column(logit_index_, logits, [](const LogitRow& r) { return r.row; }));
+  PLUMB_TRY(column(relay_of_, logits, [](const LogitRow& r) { return r.relay_cell; }));
+  staging_params_.clear();
+  for (const LogitRow& r : logits) staging_params_.push_back(r.params);
+  return recorder.upload(params_, 0, bytes_of(staging_params_));
+}
+
+Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const StepPlan& plan) {
+  const bool all = bound.phase.over == kernels::RowCount::rows;
+  const auto rows = static_cast<std::int32_t>(all ? plan.batch.rows.size() : plan.batch.logits.size());
+  if (rows == 0) return {};
+  if (rows != bound.rows) {
+    bound.phase.op->set_rows(bound.phase.args.data(), rows);
+    bound.cost = bound.phase.op->cost(bound.phase.args.data());
+    bound.rows = rows;
+  }
+  return recorder.launch({.kernel = &bound.kernel->kernel,
+                          .args = bound.phase.args.data(),
+                          .args_bytes = bound.phase.op->args_bytes,
+                          .cost = bound.cost,
+                          .tag = {bound.phase.op->name, bound.phase.phase_class, bound.phase.layer}});
+}
+
+Status Executor::encode_results(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {
+  const auto n = static_cast<std::uint64_t>(plan.batch.logits.size());
+  if (n == 0) return {};
+  const auto r = static_cast<std::size_t>(ring);
+  PLUMB_TRY(recorder.copy(ring_tokens_[r], 0, sampled_, 0, n * 4));
+  PLUMB_TRY(recorder.copy(ring_digests_[r], 0, digests_, 0, n * 8));
+  if (plan.want_logits) {
+    PLUMB_TRY(recorder.copy(ring_logits_[r], 0, logits_, 0, n * static_cast<std::uint64_t>(vocab_) * 4));
+  }
+  return {};
+}
+
+device::Cost Executor::declared_cost(std::int32_t position) const {
+  device::Cost total;
+  for (const Bound& b : bound_) {
+    kernels::Phase phase = b.phase;
+    phase.op->set_rows(phase.args.data(), 1);
+    total += phase.op->cost(phase.args.data());
+    if (phase.op == &kernels::op<kernels::AttentionArgs>()) {
+      kernels::AttentionArgs args;
+      std::memcpy(&args, phase.args.data(), sizeof(args));
+      const std::int64_t first = kernels::kv_first_visible(args.kv, position);
+      total += kernels::attention_span_cost(args, static_cast<std::uint64_t>(position - first + 1));
+    }
+  }
+  return total;
+}
+
+Status Executor::verify() const {
+  for (const device::Bank* bank : {constants_bank_.get(), kv_bank_.get(), step_bank_.get(), results_bank_.get()}) {
+    PLUMB_TRY(bank->verify());
+  }
+  return {};
+}
+
+}  // namespace plumb::decode

@@ -1,0 +1,141 @@
+// Executor: runs steps of one lowered model on one queue.
+//
+// It owns the device memory of the model (constants, KV pages, activations, results), binds the Program to it once, and
+// encodes a StepPlan into one command buffer: batch upload, page-table writes, forward, sampling, copy of the results into a
+// ring. Nothing is planned or allocated inside a step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "decode/step.h"
+#include "device/queue.h"
+#include "kernels/table.h"
+#include "kv/layout.h"
+#include "model/decoder.h"
+
+namespace plumb::decode {
+
+// A copy of some activation after some phase, for witnesses (which experts were chosen) and for finding the first place
+// where two runs differ. Off in normal runs.
+struct Tap {
+  std::size_t phase = 0;       // copied after this phase of the program
+  kernels::SlotId slot = kernels::kNoSlot;
+  std::uint64_t row_bytes = 0;  // bytes per batch row (or logit row) of the slot
+};
+
+struct ExecutorOptions {
+  kernels::Isa isa = kernels::Isa::portable;
+  std::int32_t depth = 1;     // results of this many steps are kept for the host
+  bool keep_logits = false;   // reserve room for logits in the ring
+  bool diag = false;          // one_by_one submissions
+  std::vector<Tap> taps;
+};
+
+// How much device memory the executor reserved, by use.
+struct MemoryUse {
+  std::uint64_t mapped_weights = 0;  // read in place from the checkpoint
+  std::uint64_t constants = 0;
+  std::uint64_t kv = 0;
+  std::uint64_t activations = 0;
+  std::uint64_t results = 0;
+};
+
+class Executor;
+
+// A step in flight. Move-only; waiting twice returns the same.
+class [[nodiscard]] Submission {
+ public:
+  // Blocks until the step has run or failed.
+  Result<StepOutput> wait() const;
+  bool done() const { return completion_.done(); }
+  const device::Completion& completion() const { return completion_; }
+  // Bytes of tap `i`, REQUIRES wait() succeeded: [rows][row_bytes].
+  std::span<const std::byte> tap(std::size_t i) const;
+
+ private:
+  friend class Executor;
+  Submission(device::Completion completion, const Executor* executor, std::int32_t ring, std::int32_t rows,
+             std::int32_t logit_rows, bool logits)
+      : completion_(std::move(completion)), executor_(executor), ring_(ring), rows_(rows), logit_rows_(logit_rows),
+        logits_(logits) {}
+  device::Completion completion_;
+  const Executor* executor_;
+  std::int32_t ring_;
+  std::int32_t rows_;
+  std::int32_t logit_rows_;
+  bool logits_;
+};
+
+class Executor {
+ public:
+  // Selects a kernel for every phase, reserves memory, binds. `queue` must outlive the executor, and so must the checkpoint
+  // whose bytes the model maps. Errors: unsupported (no kernel, names op and format), out_of_memory.
+  static Result<std::unique_ptr<Executor>> open(device::Queue& queue, model::LoweredModel model, const kv::KvLayout& layout,
+                                                const ExecutorOptions& options);
+
+  // Encodes and submits. At most `depth` submissions may be un-waited. Errors: invalid_argument (more rows than the program
+  // was lowered for), and whatever beginning a command buffer returns.
+  Result<Submission> submit(const StepPlan& plan);
+
+  const kernels::Program& program() const { return model_.program; }
+  // The kernel of each phase, for the route witness.
+  std::span<const kernels::KernelEntry* const> route() const { return route_; }
+  const MemoryUse& memory() const { return memory_; }
+  device::Queue& queue() const { return queue_; }
+  std::int32_t vocab() const { return vocab_; }
+  // Bytes and flops a decode step of one row declares at `position`, from the phases' own costs.
+  device::Cost declared_cost(std::int32_t position) const;
+  // Checked mode: guard bands of every bank.
+  Status verify() const;
+
+ private:
+  friend class Submission;
+  struct Bound {
+    kernels::Phase phase;
+    const kernels::KernelEntry* kernel = nullptr;
+    std::int32_t rows = -1;  // the count `phase` and `cost` stand for
+    device::Cost cost;
+  };
+  explicit Executor(device::Queue& queue) : queue_(queue) {}
+  Status reserve(const kv::KvLayout& layout, const ExecutorOptions& options);
+  Status choose_kernels(kernels::Isa isa);
+  Status encode(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
+  Status upload_batch(device::Recorder& recorder, const StepPlan& plan);
+  Status encode_phase(device::Recorder& recorder, Bound& bound, const StepPlan& plan);
+  Status encode_results(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
+  device::Buffer slot_buffer(const char* name) const;
+
+  device::Queue& queue_;
+  model::LoweredModel model_;
+  ExecutorOptions options_;
+  std::vector<Bound> bound_;
+  std::vector<const kernels::KernelEntry*> route_;
+  MemoryUse memory_;
+  std::int32_t vocab_ = 0;
+
+  std::unique_ptr<device::Bank> constants_bank_, kv_bank_, step_bank_, results_bank_;
+  std::vector<device::Buffer> slots_;  // by SlotId; mapped weights have no id
+  std::vector<device::Buffer> tables_;  // by layer class
+  std::vector<std::int32_t> table_pages_;
+  struct KvStorage {
+    device::Buffer k, v;
+    std::int32_t layer_class;
+    std::uint64_t page_bytes;  // of K alone
+  };
+  std::vector<KvStorage> kv_storage_;
+  device::Buffer tokens_, sources_, positions_, sequences_, logit_index_, params_, relay_of_;
+  std::vector<device::Buffer> write_sequences_;
+  device::Buffer sampled_, digests_, logits_;
+  std::vector<device::Buffer> ring_tokens_, ring_digests_, ring_logits_;
+  std::vector<std::vector<device::Buffer>> ring_taps_;  // [ring][tap]
+  std::uint64_t next_ = 0;
+  std::vector<std::int32_t> staging_;  // reused column of the batch, so that encoding allocates nothing
+  std::vector<kernels::SampleParams> staging_params_;
+};
+
+}  // namespace plumb::decode

@@ -1,0 +1,34 @@
+// digest: out[r] = a 64-bit digest of the bits of row r, so that two runs can be compared logit for logit without keeping
+// the logits, also when later steps have overwritten them.
+//
+// Eight running hashes h_i over elements i, i + 8, ...: h = (h ^ bits) * 0x9E3779B97F4A7C15, h ^= h >> 32; then folded in
+// order with the same step. Not cryptographic.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/status.h"
+#include "device/launch.h"
+#include "kernels/api/ref.h"
+
+namespace plumb::kernels {
+
+struct DigestArgs {
+  static constexpr const char* kName = "digest";
+  Ref<std::uint64_t> out;   // [rows]
+  Ref<const float> in;      // [rows][cols]
+  std::int32_t cols = 0;
+  std::int32_t rows = 0;
+};
+
+template <class A, class V>
+  requires std::is_same_v<std::remove_const_t<A>, DigestArgs>
+void visit_operands(A& a, V&& visit) {
+  visit(OperandInfo{"out", Access::write, static_cast<std::uint64_t>(a.rows) * 8}, a.out);
+  visit(OperandInfo{"in", Access::read, static_cast<std::uint64_t>(a.rows) * a.cols * 4}, a.in);
+}
+Status check(const DigestArgs& a);
+device::Cost cost(const DigestArgs& a);
+
+}  // namespace plumb::kernels
