@@ -1,10 +1,11 @@
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, ..." FORCE)
+endif()
+
 # plumb_options: what every target of the project is compiled with.
 #
 # -ffp-contract=off: a product and a sum are fused only where the code says fma. Results must not depend on which
 # statements a compiler chose to contract, because equality across loops and batches is tested bit for bit.
-if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, ..." FORCE)
-endif()
 set(PLUMB_SANITIZE "" CACHE STRING "Comma-separated sanitizers, e.g. address,undefined or thread")
 option(PLUMB_WERROR "Treat warnings as errors; a discarded Result is one in every build" OFF)
 option(PLUMB_OPTIMISE_DEBUG "Compile Debug with -O1 so that sanitizer runs of the real model stay short" OFF)
