@@ -72,7 +72,7 @@ Result<SplitRegex> SplitRegex::compile(std::string_view pattern, SplitKeep keep,
   }
   auto shared = std::make_shared<const Code>(compiled);
   // A platform without the just-in-time compiler keeps the interpreter: slower, the same result.
-  static_cast<void>(pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE));
+  static_cast<void>(::pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE));
   return SplitRegex(std::move(shared), keep);
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 
 #include "text/byte_level.h"
 #include "text/byte_level_bpe.h"
@@ -23,7 +24,7 @@ class Loader {
         data_(std::make_shared<Tokenizer::Data>()) {}
 
   Result<Tokenizer> run(const TokenizerConfig& config) {
-    const Json& root = document_.rest;
+    const Json& root = *document_.rest;
     PLUMB_TRY(only(root, "", {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                               "post_processor", "decoder", "model"}));
     PLUMB_TRY(must_be_null(root, "truncation"));
@@ -298,7 +299,7 @@ class Loader {
   Status read_merges() {
     // An unknown-token stands in for bytes without a token; with all 256 there it can never appear.
     const bool complete = std::find(parts_.bytes.begin(), parts_.bytes.end(), Vocabulary::kNone) == parts_.bytes.end();
-    const Json& unknown = member(member(document_.rest, "model"), "unk_token");
+    const Json& unknown = member(member(*document_.rest, "model"), "unk_token");
     if (!unknown.is_null() && !complete) return unsupported("model.unk_token", unknown);
     MergeBuilder builder(data_->vocabulary, document_.merges.size(), subject_, "model.merges");
     const std::string_view strings = document_.strings;

@@ -1,5 +1,6 @@
 #include "text/tokenizer_json_reader.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 namespace plumb::text {
@@ -16,7 +17,8 @@ class Reader final : public nlohmann::json_sax<Json> {
 
   Result<TokenizerJson> finish(bool parsed) {
     if (error_) return std::move(*error_);
-    if (!parsed || !out_.rest.is_object()) return fail(ErrorCode::malformed, "must be a JSON object", subject_);
+    if (!parsed || !tree_.is_object()) return fail(ErrorCode::malformed, "must be a JSON object", subject_);
+    out_.rest = std::make_shared<const Json>(std::move(tree_));
     return std::move(out_);
   }
 
@@ -163,8 +165,8 @@ class Reader final : public nlohmann::json_sax<Json> {
       return nullptr;
     }
     if (stack_.empty()) {
-      out_.rest = std::move(v);
-      return &out_.rest;
+      tree_ = std::move(v);
+      return &tree_;
     }
     Json& parent = *stack_.back();
     if (parent.is_array()) {
@@ -183,6 +185,7 @@ class Reader final : public nlohmann::json_sax<Json> {
   const std::string& subject_;
   const ParseLimits& limits_;
   TokenizerJson out_;
+  Json tree_;
   std::optional<Error> error_;
   std::vector<Json*> stack_;  // open containers; a parent does not change while a child is open, so the pointers hold
   std::string key_;

@@ -5,7 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,7 @@ struct TokenizerJson {
     bool joined = false;     // spelled as one string: left is its length
   };
 
-  nlohmann::json rest;  // the document without model.vocab and model.merges, which are empty there when they were present
+  std::shared_ptr<const nlohmann::json> rest;  // an object: the document, with model.vocab and model.merges left empty
   std::string strings;
   std::vector<Entry> vocab;
   std::vector<Merge> merges;

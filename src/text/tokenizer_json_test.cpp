@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "text/tiny_tokenizer.h"
 #include "text/tokenizer.h"
@@ -181,7 +182,7 @@ TEST(TokenizerJson, EveryFlippedByteIsReadOrRefused) {
       const auto loaded = tokenizer_from_json(changed, "tiny.json");
       if (loaded.ok()) {
         const auto ids = loaded->encode("ab <tool> \xFF <|end|>", {.parse_special = true});
-        if (ids.ok()) static_cast<void>(loaded->decode(*ids));
+        if (ids.ok()) EXPECT_LT(loaded->decode(*ids).size(), 10'000U);
       }
     }
   }
