@@ -182,7 +182,8 @@ TEST(TokenizerJson, EveryFlippedByteIsReadOrRefused) {
       const auto loaded = tokenizer_from_json(changed, "tiny.json");
       if (loaded.ok()) {
         const auto ids = loaded->encode("ab <tool> \xFF <|end|>", {.parse_special = true});
-        if (ids.ok()) EXPECT_LT(loaded->decode(*ids).size(), 10'000U);
+        if (!ids.ok()) continue;
+        EXPECT_LT(loaded->decode(*ids).size(), 10'000U);
       }
     }
   }
