@@ -1,11 +1,17 @@
 #include "text/byte_level_bpe.h"
 
 #include "text/byte_level.h"
+#include "text/nfc.h"
 
 namespace plumb::text {
 
 Status ByteLevelBpe::encode(const Vocabulary& vocabulary, std::string_view text, bool /*at_start*/,
                             std::vector<std::int32_t>& ids, EncodeStats& stats) const {
+  std::string composed;
+  if (parts_.nfc) {
+    composed = to_nfc(text);
+    text = composed;
+  }
   std::vector<Piece> pieces{{0, static_cast<std::uint32_t>(text.size())}};
   std::vector<Piece> parts;
   for (const SplitRegex& split : parts_.splits) {

@@ -18,6 +18,7 @@ struct ByteLevelParts {
   std::vector<SplitRegex> splits;        // applied one after another, each to the pieces the last one left
   std::array<std::int32_t, 256> bytes{}; // the token of each single byte, or Vocabulary::kNone
   PairTable merges;
+  bool nfc = false;                      // compose text (Unicode normal form C) before it is split
   bool ignore_merges = false;            // a piece that is a token as it stands is taken whole
 };
 

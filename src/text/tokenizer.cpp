@@ -7,7 +7,7 @@ namespace plumb::text {
 namespace {
 
 // Text between added tokens: valid runs go to the model, the bytes between them stand alone.
-Status encode_segment(const Tokenizer::Data& data, std::string_view segment, bool at_start, std::vector<std::int32_t>& ids,
+Status encode_plain(const Tokenizer::Data& data, std::string_view segment, bool at_start, std::vector<std::int32_t>& ids,
                       EncodeStats& stats) {
   while (!segment.empty()) {
     const std::size_t valid = utf8_valid_prefix(segment);
@@ -28,7 +28,30 @@ Status encode_segment(const Tokenizer::Data& data, std::string_view segment, boo
   return {};
 }
 
+// Takes the added tokens of one pass out of the text; the rest goes to the next pass.
+Status encode_pass(const Tokenizer::Data& data, std::size_t pass, std::string_view text, bool at_start, bool specials,
+                   std::vector<std::int32_t>& ids, EncodeStats& stats) {
+  if (pass == data.added.size()) return encode_plain(data, text, at_start, ids, stats);
+  if (data.added[pass].empty()) return encode_pass(data, pass + 1, text, at_start, specials, ids, stats);
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const AddedTokens::Match match = data.added[pass].find(text, from, specials);
+    PLUMB_TRY(encode_pass(data, pass + 1, text.substr(from, match.begin - from), at_start && from == 0, specials, ids, stats));
+    if (match.id >= 0) ids.push_back(match.id);
+    from = match.end;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::int32_t Tokenizer::Data::added_id(std::string_view content) const {
+  for (const AddedTokens& tokens : added) {
+    const AddedTokens::Match match = tokens.find(content, 0, true);
+    if (match.id >= 0 && match.begin == 0 && match.end == content.size()) return match.id;
+  }
+  return Vocabulary::kNone;
+}
 
 Status apply_config(Tokenizer::Data& data, const TokenizerConfig& config, const std::string& subject) {
   const auto check = [&](std::int32_t id, const char* field) -> Status {
@@ -62,13 +85,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
     if (!data_->bos) return fail(ErrorCode::invalid_argument, "this tokenizer has no first token", "encode", "add_bos");
     ids.push_back(*data_->bos);
   }
-  std::size_t from = 0;
-  while (from < text.size()) {
-    const AddedTokens::Match match = data_->added.find(text, from, options.parse_special);
-    PLUMB_TRY(encode_segment(*data_, text.substr(from, match.begin - from), from == 0, ids, local));
-    if (match.id >= 0) ids.push_back(match.id);
-    from = match.end;
-  }
+  PLUMB_TRY(encode_pass(*data_, 0, text, true, options.parse_special, ids, local));
   if (stats != nullptr) {
     stats->pieces += local.pieces;
     stats->pair_lookups += local.pair_lookups;
@@ -107,9 +124,9 @@ bool Tokenizer::is_special(std::int32_t id) const {
 }
 
 std::optional<std::int32_t> Tokenizer::special_id(std::string_view content) const {
-  const AddedTokens::Match match = data_->added.find(content, 0, true);
-  if (match.id < 0 || match.begin != 0 || match.end != content.size()) return std::nullopt;
-  return match.id;
+  const std::int32_t id = data_->added_id(content);
+  if (id == Vocabulary::kNone) return std::nullopt;
+  return id;
 }
 
 std::optional<std::int32_t> Tokenizer::token_id(std::string_view bytes) const {

@@ -1,6 +1,7 @@
 // The inside of a Tokenizer, for the loaders that build one.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,12 +24,17 @@ enum class TokenKind : std::uint8_t {
 struct Tokenizer::Data {
   Vocabulary vocabulary;           // decoded bytes; the reverse table holds what the model may produce
   std::vector<TokenKind> kinds;    // one per id
-  AddedTokens added;               // added and control tokens
+  // Added and control tokens in the order they are looked for: the second list only in the text the first one left, as
+  // tokenizer.json treats its normalized ones.
+  std::array<AddedTokens, 2> added;
   std::unique_ptr<TextModel> model;
   std::optional<std::int32_t> bos;
   std::vector<std::int32_t> eos;
   bool adds_bos = false;
   bool drops_first_space = false;
+
+  // The added or control token spelled exactly so, or Vocabulary::kNone.
+  std::int32_t added_id(std::string_view content) const;
 };
 
 // Checks the ids in `config` against the vocabulary and stores them. Errors: invalid_argument.

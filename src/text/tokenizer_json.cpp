@@ -29,7 +29,7 @@ class Loader {
                               "post_processor", "decoder", "model"}));
     PLUMB_TRY(must_be_null(root, "truncation"));
     PLUMB_TRY(must_be_null(root, "padding"));
-    PLUMB_TRY(must_be_null(root, "normalizer"));
+    PLUMB_TRY(read_normalizer(member(root, "normalizer"), "normalizer"));
     PLUMB_TRY(read_model(member(root, "model")));
     PLUMB_TRY(read_pre_tokenizer(member(root, "pre_tokenizer")));
     PLUMB_TRY(read_decoder(member(root, "decoder"), "decoder"));
@@ -103,6 +103,24 @@ class Loader {
     PLUMB_ASSIGN(parts_.ignore_merges, flag(model, "model", "ignore_merges", false));
     if (document_.vocab.empty()) return malformed("model.vocab", "must be an object with at least one token");
     if (!member(model, "merges").is_array()) return malformed("model.merges", "must be an array");
+    return {};
+  }
+
+  Status read_normalizer(const Json& value, const std::string& field) {
+    if (value.is_null()) return {};
+    PLUMB_ASSIGN(const std::string type, type_of(value, field));
+    if (type == "NFC") {
+      parts_.nfc = true;
+      return only(value, field, {"type"});
+    }
+    if (type != "Sequence") return unsupported(field + ".type", type);
+    PLUMB_TRY(only(value, field, {"type", "normalizers"}));
+    const Json& list = member(value, "normalizers");
+    if (!list.is_array()) return malformed(field + ".normalizers", "must be an array");
+    for (const Json& normalizer : list) {
+      if (member(normalizer, "type") == "Sequence") return unsupported(field + ".normalizers", normalizer);
+      PLUMB_TRY(read_normalizer(normalizer, field + ".normalizers"));
+    }
     return {};
   }
 
@@ -257,7 +275,10 @@ class Loader {
     }
     data_->vocabulary.set(id, text);
     data_->kinds[at] = special ? TokenKind::control : TokenKind::added;
-    data_->added.add(text, id, special);
+    PLUMB_ASSIGN(const bool normalized, flag(token, "added_tokens", "normalized", !special));
+    // Such a token is looked for in normalized text, and normalizing reaches across its ends.
+    if (normalized && parts_.nfc) return unsupported("added_tokens.normalized", text);
+    data_->added[normalized ? 1 : 0].add(text, id, special);
     return {};
   }
 
@@ -283,17 +304,11 @@ class Loader {
     if (single.empty() || !single.back().contains("Sequence") || single.size() > 2) return unsupported(field + ".single", single);
     if (single.size() == 1) return {};
     const Json& token = member(member(single[0], "SpecialToken"), "id");
-    const std::optional<std::int32_t> id = token.is_string() ? added_id(token.get_ref<const std::string&>()) : std::nullopt;
-    if (!id) return malformed(field + ".single", "must name an added token", text_of(single[0]));
+    const std::int32_t id = token.is_string() ? data_->added_id(token.get_ref<const std::string&>()) : Vocabulary::kNone;
+    if (id == Vocabulary::kNone) return malformed(field + ".single", "must name an added token", text_of(single[0]));
     data_->bos = id;
     data_->adds_bos = true;
     return {};
-  }
-
-  std::optional<std::int32_t> added_id(const std::string& content) const {
-    const AddedTokens::Match match = data_->added.find(content, 0, true);
-    if (match.id < 0 || match.begin != 0 || match.end != content.size()) return std::nullopt;
-    return match.id;
   }
 
   Status read_merges() {
