@@ -7,8 +7,8 @@ namespace plumb::text {
 namespace {
 
 // Text between added tokens: valid runs go to the model, the bytes between them stand alone.
-Status encode_plain(const Tokenizer::Data& data, std::string_view segment, bool at_start, std::vector<std::int32_t>& ids,
-                      EncodeStats& stats) {
+Status encode_plain(const Tokenizer::Data& data, std::string_view segment, bool& at_start, std::vector<std::int32_t>& ids,
+                    EncodeStats& stats) {
   while (!segment.empty()) {
     const std::size_t valid = utf8_valid_prefix(segment);
     if (valid > 0) {
@@ -22,22 +22,29 @@ Status encode_plain(const Tokenizer::Data& data, std::string_view segment, bool 
       if (step.valid) break;
       broken += step.length;
     }
-    if (broken > 0) PLUMB_TRY(data.model->encode_bytes(data.vocabulary, segment.substr(0, broken), ids, stats));
-    segment.remove_prefix(broken);
+    if (broken > 0) {
+      PLUMB_TRY(data.model->encode_bytes(data.vocabulary, segment.substr(0, broken), ids, stats));
+      segment.remove_prefix(broken);
+      at_start = false;
+    }
   }
   return {};
 }
 
-// Takes the added tokens of one pass out of the text; the rest goes to the next pass.
-Status encode_pass(const Tokenizer::Data& data, std::size_t pass, std::string_view text, bool at_start, bool specials,
+// Takes the added tokens of one pass out of the text; the rest goes to the next pass. `at_start` holds until the first token
+// that is not a control token, for encoding as for decoding.
+Status encode_pass(const Tokenizer::Data& data, std::size_t pass, std::string_view text, bool& at_start, bool specials,
                    std::vector<std::int32_t>& ids, EncodeStats& stats) {
   if (pass == data.added.size()) return encode_plain(data, text, at_start, ids, stats);
   if (data.added[pass].empty()) return encode_pass(data, pass + 1, text, at_start, specials, ids, stats);
   std::size_t from = 0;
   while (from < text.size()) {
     const AddedTokens::Match match = data.added[pass].find(text, from, specials);
-    PLUMB_TRY(encode_pass(data, pass + 1, text.substr(from, match.begin - from), at_start && from == 0, specials, ids, stats));
-    if (match.id >= 0) ids.push_back(match.id);
+    PLUMB_TRY(encode_pass(data, pass + 1, text.substr(from, match.begin - from), at_start, specials, ids, stats));
+    if (match.id >= 0) {
+      ids.push_back(match.id);
+      at_start = at_start && data.kinds[static_cast<std::size_t>(match.id)] == TokenKind::control;
+    }
     from = match.end;
   }
   return {};
@@ -85,7 +92,8 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
     if (!data_->bos) return fail(ErrorCode::invalid_argument, "this tokenizer has no first token", "encode", "add_bos");
     ids.push_back(*data_->bos);
   }
-  PLUMB_TRY(encode_pass(*data_, 0, text, true, options.parse_special, ids, local));
+  bool at_start = true;
+  PLUMB_TRY(encode_pass(*data_, 0, text, at_start, options.parse_special, ids, local));
   if (stats != nullptr) {
     stats->pieces += local.pieces;
     stats->pair_lookups += local.pair_lookups;
@@ -107,7 +115,8 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, const DecodeOpt
     if (special && options.skip_special) continue;
     std::string_view bytes = token_bytes(id);
     if (at_start && !special) {
-      if (bytes.starts_with(' ')) bytes.remove_prefix(1);
+      const bool verbatim = data_->kinds[static_cast<std::size_t>(id)] == TokenKind::added;
+      if (!verbatim && bytes.starts_with(' ')) bytes.remove_prefix(1);
       at_start = false;
     }
     out.append(bytes);
