@@ -6,7 +6,8 @@
 // is ErrorCode::out_of_memory with the arithmetic.
 //
 // Checked mode (CpuQueueOptions::checked): every buffer lies between guard bands, is filled with NaN payloads that carry its
-// allocation id when reserved and when dropped, and verify() finds a write outside of any buffer and names its neighbour.
+// allocation id when reserved, and verify() finds a write outside of any buffer and names its neighbour. The guards are
+// verified after every command buffer too. Memory of a dropped bank is unmapped: using it is a fault, not a wrong answer.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,17 @@
 
 namespace plumb::device {
 
+inline constexpr std::uint64_t kBankAlignment = 128;  // one pair of cache lines; a CUDA transaction
+// Checked mode: bytes watched on both sides of a buffer. Wide enough that a loop running a vector or a small row too far
+// does not step over it.
+inline constexpr std::uint64_t kGuardBytes = 1024;
+
 // A handed-out range. A plain value: copying it copies nothing. `address` is a device address; the host may dereference it
 // only when the bank is host_visible().
 struct Buffer {
   std::byte* address = nullptr;
   std::uint64_t bytes = 0;
-  std::uint32_t id = 0;  // allocation id, unique in the process; 0: no buffer
+  std::uint32_t id = 0;  // allocation id, unique within the queue; 0: no buffer
 
   explicit operator bool() const { return address != nullptr; }
   template <class T>
@@ -36,7 +42,7 @@ struct BankRegion {
   std::uint64_t bytes = 0;
 };
 
-// What to reserve. Regions are aligned to 128 bytes (one pair of cache lines; a CUDA transaction).
+// What to reserve. Regions are aligned to kBankAlignment.
 struct BankPlan {
   std::string name;
   std::vector<BankRegion> regions;
@@ -49,6 +55,11 @@ struct BankPlan {
   }
   // Bytes including alignment and (in checked mode) guards; saturates instead of wrapping.
   std::uint64_t total_bytes(bool checked) const;
+  // Offset of each region in an arena of total_bytes(checked). REQUIRES: the total did not saturate.
+  std::vector<std::uint64_t> offsets(bool checked) const;
+  // ErrorCode::out_of_memory with the arithmetic unless total_bytes(checked) beside `reserved` bytes in `banks` banks stays
+  // within `limit`.
+  Status fits(bool checked, std::uint64_t reserved, std::uint64_t banks, std::uint64_t limit) const;
 };
 
 class Bank {
@@ -73,6 +84,10 @@ class Bank {
 // names the buffer it was read from.
 constexpr std::uint32_t poison_word(std::uint32_t id) { return 0x7F800001U | ((id & 0x1FFFFFU) << 1); }
 constexpr std::uint32_t poison_owner(std::uint32_t word) { return (word & 0x3FFFFEU) >> 1; }
-constexpr bool is_poison(std::uint32_t word) { return (word & 0x7FC00001U) == 0x7F800001U; }
+// Arithmetic makes a signalling NaN quiet (bit 22) and keeps its payload, so both count. The NaN that arithmetic makes by
+// itself has bit 0 clear.
+constexpr bool is_poison(std::uint32_t word) { return (word & 0x7F800001U) == 0x7F800001U; }
+// Poison that no arithmetic has touched: memory nobody wrote, or a copy of it.
+constexpr bool is_untouched_poison(std::uint32_t word) { return (word & 0x7FC00001U) == 0x7F800001U; }
 
 }  // namespace plumb::device

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace plumb::device {
 
@@ -40,6 +41,15 @@ struct LaunchTag {
   std::int16_t layer = -1;       // -1: not inside a layer
 };
 
+// One operand of a launch, as --diag sees it. Buffers are told by name; finiteness is checked where f32 is written.
+struct Operand {
+  const char* name = "";          // static string: the field of the op's arguments, "out"
+  const void* address = nullptr;  // device address
+  std::uint64_t bytes = 0;
+  bool f32 = false;      // elements are float; anything else is not looked into
+  bool written = false;  // the launch writes it
+};
+
 // One kernel call. `args` is copied while recording, so it may live on the caller's stack.
 // REQUIRES: args_bytes <= kMaxArgsBytes and args trivially copyable.
 struct Launch {
@@ -48,11 +58,13 @@ struct Launch {
   std::uint32_t args_bytes = 0;
   Cost cost;
   LaunchTag tag;
+  std::span<const Operand> operands = {};  // copied while recording; needed only when Recorder::wants_operands()
 };
 
 inline constexpr std::uint32_t kMaxArgsBytes = 512;  // a struct of pointers and sizes; CUDA's own limit is 4 KiB
 
-// What a launch did, when timing was asked for. Times in nanoseconds of the device's own clock.
+// What a launch did, when timing was asked for. Times in nanoseconds of the device's own clock. Launches of a buffer run
+// one after the other, so t1 of one is the earliest t0 of the next.
 struct LaunchRecord {
   const Kernel* kernel = nullptr;
   LaunchTag tag;

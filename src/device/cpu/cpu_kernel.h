@@ -11,14 +11,26 @@
 
 namespace plumb::device {
 
+// Where the workers of a buffer count what they clamp. `seen` holds what earlier launches counted and is constant while a
+// launch runs; `pending` gathers the running launch's and joins `seen` at its end. So a kernel that reads fault() sees the
+// same thing on every thread, whatever the order in which they run.
+struct FaultSink {
+  FaultWord seen;
+  FaultWord pending;  // under `lock`
+  std::atomic_flag lock;
+
+  // Between launches, by one thread.
+  void fold();
+};
+
 // What one worker thread knows while it runs its part of a launch. All workers of the queue call the kernel; a kernel splits
 // its *outputs* among them and never a reduction, so results do not depend on the number of threads.
 class Worker {
  public:
-  Worker(int index, int count, std::span<std::byte> scratch, std::atomic<std::int64_t>* ticket, FaultWord* fault,
-         std::atomic_flag* fault_lock, int launch)
-      : index_(index), count_(count), scratch_(scratch), ticket_(ticket), fault_(fault), fault_lock_(fault_lock),
-        launch_(launch) {}
+  // `launch`: the index of the launch in its buffer, for reports.
+  Worker(int index, int count, std::span<std::byte> scratch, std::atomic<std::int64_t>* ticket, FaultSink* faults,
+         int launch)
+      : index_(index), count_(count), scratch_(scratch), ticket_(ticket), faults_(faults), launch_(launch) {}
 
   int index() const { return index_; }
   int count() const { return count_; }
@@ -43,23 +55,22 @@ class Worker {
   // A counted index fails the step. REQUIRES: limit > 0.
   std::int64_t index_in(std::int64_t value, std::int64_t limit) {
     if (value >= 0 && value < limit) return value;
-    report(value, limit);
+    report(value, limit, FaultKind::bad_index);
     return 0;
   }
 
-  // Counts a bad value (a non-finite result, a short reservation) without an index.
-  void report(std::int64_t value, std::int64_t limit);
+  // Counts a bad thing that is not an index: the row of a non-finite result, a reservation that is too short.
+  void report(std::int64_t value, std::int64_t limit, FaultKind kind = FaultKind::non_finite);
 
   // What earlier launches of the buffer have counted. The sampler reads it.
-  const FaultWord& fault() const { return *fault_; }
+  const FaultWord& fault() const { return faults_->seen; }
 
  private:
   int index_;
   int count_;
   std::span<std::byte> scratch_;
   std::atomic<std::int64_t>* ticket_;
-  FaultWord* fault_;
-  std::atomic_flag* fault_lock_;
+  FaultSink* faults_;
   int launch_;
 };
 

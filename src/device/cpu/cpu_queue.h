@@ -12,16 +12,22 @@
 namespace plumb::device {
 
 struct CpuQueueOptions {
-  // Worker threads; 0 = one per core this process may use. With `inline_execution` the caller's thread is the only worker.
+  // Worker threads, 1..kMaxCpuThreads; 0 = one per core this process may use (affinity and CPU quota). With
+  // `inline_execution` there is one worker, the waiting thread.
   int threads = 0;
   bool checked = false;  // guards and poison around every buffer
-  // Run buffers on the thread that waits for them, in submission order. With `hold`, a submitted buffer stays pending until
-  // release_next(): how the simulation makes a completion late.
+  // Run buffers on the thread that waits for them, in submission order; done() is always true, since a wait depends on nobody
+  // else. With `hold`, a submitted buffer stays pending, and done() false, until release_next() runs it: how a simulation
+  // makes a completion late. Waiting for a held buffer releases it and those before it, as time passes for a blocked host.
   bool inline_execution = false;
   bool hold = false;
-  std::uint64_t memory_limit_bytes = 0;  // 0: no limit of our own; reservations are refused by the system only
-  std::uint64_t deadline_ms = 0;         // a wait that lasts longer is deadline_exceeded and the device is lost; 0: none
+  std::uint64_t memory_limit_bytes = 0;  // of all banks together; 0: what the process may use (DeviceInfo::memory_bytes)
+  // A wait that lasts longer is deadline_exceeded and the device is lost; 0: none. An inline queue cannot be interrupted: it
+  // looks at the time between launches, and an injected hang ends at once.
+  std::uint64_t deadline_ms = 0;
 };
+
+inline constexpr int kMaxCpuThreads = 512;
 
 class CpuQueue : public Queue {
  public:
@@ -29,7 +35,7 @@ class CpuQueue : public Queue {
   virtual bool release_next() = 0;
 };
 
-// Errors: invalid_argument (threads out of range), internal (the system refused a thread; names errno).
+// Errors: invalid_argument (threads out of range, hold without inline_execution), internal (the system refused a thread; names errno).
 Result<std::unique_ptr<CpuQueue>> open_cpu_queue(const CpuQueueOptions& options);
 
 }  // namespace plumb::device

@@ -1,0 +1,32 @@
+#include "device/cpu/cpu_kernel.h"
+
+#include <tuple>
+
+namespace plumb::device {
+
+void FaultSink::fold() {
+  if (pending.count == 0) return;
+  if (seen.count == 0) {
+    seen = pending;
+  } else {
+    seen.count += pending.count;
+  }
+  pending = {};
+}
+
+void Worker::report(std::int64_t value, std::int64_t limit, FaultKind kind) {
+  while (faults_->lock.test_and_set(std::memory_order_acquire)) {
+  }
+  FaultWord& word = faults_->pending;
+  // The smallest of a launch, not the earliest: the report must not depend on which thread came first.
+  if (word.count == 0 || std::tuple(value, limit, kind) < std::tuple(word.value, word.limit, word.kind)) {
+    word.launch = launch_;
+    word.kind = kind;
+    word.value = value;
+    word.limit = limit;
+  }
+  ++word.count;
+  faults_->lock.clear(std::memory_order_release);
+}
+
+}  // namespace plumb::device
