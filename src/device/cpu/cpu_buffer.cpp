@@ -138,7 +138,10 @@ std::span<const LaunchRecord> CpuBuffer::records() const {
 }
 
 void CpuBuffer::settle(Status status, bool complete) {
-  if (claimed_.exchange(true)) return;
+  if (claimed_.exchange(true)) {
+    settled_.wait_while(0, SpinPolicy{});  // the other is writing; a successor may read the status next
+    return;
+  }
   status_ = std::move(status);
   if (complete) {
     fate_fault_ = faults_.seen;

@@ -72,7 +72,8 @@ class CpuBuffer final : public Recorder, public CompletionState {
 
   // Makes a pooled buffer ready for a recording. REQUIRES: nobody else knows the buffer.
   void open(std::shared_ptr<CpuCore> core, const BeginOptions& options, bool wants_operands);
-  // Fixes the outcome, unless it is fixed already, and wakes those who wait. Thread rule: any thread, first one wins.
+  // Fixes the outcome, unless it is fixed already, and wakes those who wait; settled on return. Thread rule: any thread, the
+  // first wins.
   // `complete`: the workers are through with the buffer, so its counts and records can be read.
   void settle(Status status, bool complete);
   bool settled() const { return settled_.load() != 0; }
@@ -101,7 +102,7 @@ class CpuBuffer final : public Recorder, public CompletionState {
   InjectedFaults injected_;
   FaultSink faults_;
 
-  // Fate: written once, under fate_lock_ by whoever comes first, then read-only after settled_.
+  // Fate: written once, by whoever claims it, and read-only after settled_.
   std::atomic<std::uint32_t> references_{0};
   std::atomic<bool> claimed_{false};
   EventWord settled_;

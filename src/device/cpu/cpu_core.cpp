@@ -243,7 +243,6 @@ void CpuCore::wait_for(CpuBuffer& buffer) {
   if (buffer.settled_.wait_while(0, SpinPolicy{}, limit)) return;
   lose("a wait passed its deadline of " + std::to_string(options_.deadline_ms) + " ms");
   buffer.settle(overdue_error(buffer), false);
-  buffer.settled_.wait_while(0, SpinPolicy{});  // the workers may have come first: they are about to write the status
 }
 
 void CpuCore::lose(std::string why) {

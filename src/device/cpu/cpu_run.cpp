@@ -123,12 +123,12 @@ void CpuCore::hang() {
 }
 
 bool CpuCore::stopped(CpuBuffer& buffer, std::size_t index) {
-  if (closing_.load(std::memory_order_relaxed)) {
+  if (closing_.load()) {
     complete(buffer, fail(ErrorCode::cancelled, "the queue was shut down before the buffer completed",
                           "'" + buffer.label_ + "'"));
     return true;
   }
-  if (lost_.load(std::memory_order_relaxed)) {
+  if (lost_.load()) {
     complete(buffer, lost_error());
     return true;
   }
