@@ -179,14 +179,14 @@ void CpuCore::plan_faults(CpuBuffer& buffer) {
 }
 
 Completion CpuCore::submit(CommandBuffer&& buffer) {
-  RecorderPtr recorder = std::move(buffer).release();
-  auto* mine = dynamic_cast<CpuBuffer*>(recorder.get());
+  Recorder* recorder = std::move(buffer).release().release();
+  auto* mine = dynamic_cast<CpuBuffer*>(recorder);
   if (mine != nullptr && mine->core_.get() == this) {
-    (void)recorder.release();
     plan_faults(*mine);
     const std::lock_guard lock(mutex_);
     --live_.encoders;
   } else {
+    if (recorder != nullptr) Recorder::Abandon()(recorder);
     mine = take_idle();
     mine->open(shared_from_this(), {}, false);
     mine->recording_ = fail(ErrorCode::invalid_argument, "not a command buffer of this queue", "cpu queue", "submit");
