@@ -22,6 +22,19 @@ TEST(Nfc, ComposesAndOrders) {
   EXPECT_EQ(to_nfc(""), "");
 }
 
+TEST(Nfc, MarksOfOneClassKeepTheirOrder) {
+  std::string mixed = "q";
+  std::string below;
+  std::string above;
+  for (int i = 0; i < 100; ++i) {
+    const std::string_view mark = i % 3 == 0 ? "\u0302" : i % 3 == 1 ? "\u030B" : "\u0346";
+    mixed.append(mark).append("\u0323");
+    above += mark;
+    below += "\u0323";
+  }
+  EXPECT_EQ(to_nfc(mixed), "q" + below + above);
+}
+
 TEST(Nfc, ALongRunOfMarksIsNoTrouble) {
   std::string marks = "a";
   for (int i = 0; i < 200'000; ++i) marks += i % 2 == 0 ? "\u0301" : "\u0323";

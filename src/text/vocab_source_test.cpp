@@ -175,6 +175,23 @@ TEST(VocabSource, ReadsAByteLevelVocabulary) {
   }
 }
 
+TEST(VocabSource, UnusedTokensDecodeAndAreNeverProduced) {
+  OwnedVocab vocab = llama();
+  vocab.types[kFirstPiece + 8] = 5;  // ▁abc
+  const auto tokenizer = vocab.load();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().to_string();
+  EXPECT_EQ(*tokenizer->encode("abc"), (Ids{kFirstPiece, kFirstPiece + 6}));
+  EXPECT_EQ(tokenizer->decode(Ids{kFirstPiece + 8}, {.continues = true}), " abc");
+}
+
+TEST(VocabSource, OfEqualTokensTheFirstIsProduced) {
+  OwnedVocab vocab = llama();
+  vocab.add("c", -9, 1);
+  const auto tokenizer = vocab.load();
+  ASSERT_TRUE(tokenizer.ok());
+  EXPECT_EQ(*tokenizer->encode("cc"), (Ids{kFirstPiece, kFirstPiece + 3, kFirstPiece + 3}));
+}
+
 TEST(VocabSource, RefusesByName) {
   struct Case {
     const char* name;
