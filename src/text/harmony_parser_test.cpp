@@ -117,6 +117,17 @@ TEST(HarmonyParser, AHeaderThatDoesNotEndBecomesContent) {
   EXPECT_EQ(got.malformed, 1U);
 }
 
+TEST(HarmonyParser, ACharacterAcrossTheEndOfSuchAHeaderStaysWhole) {
+  for (std::size_t shift = 1; shift <= 4; ++shift) {
+    std::string babble(shift, 'x');
+    babble += ' ';
+    for (int i = 0; i < 300; ++i) babble += "\U0001FAE8";  // a token for each byte
+    const auto got = parsed("<|channel|>" + babble);
+    ASSERT_EQ(got.messages.size(), 1U);
+    EXPECT_EQ(got.messages[0].content, babble.substr(shift + 1));
+  }
+}
+
 TEST(HarmonyParser, EndOfTextEndsAMessage) {
   const auto got = parsed("<|channel|>final<|message|>a<|endoftext|><|endoftext|>");
   ASSERT_EQ(got.messages.size(), 1U);

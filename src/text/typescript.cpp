@@ -74,10 +74,10 @@ std::string listed(const std::vector<std::string>& parts, const char* separator)
 }
 
 // One variant of a oneOf and what is said behind it.
-std::string variant_of(const Schema& variant, const std::string& indent, const std::string* said_above) {
+std::string variant_of(const Schema& variant, const std::string& indent, bool described_above) {
   std::vector<std::string> notes;
   const std::string* description = text_of(variant, "description");
-  if (description != nullptr && (said_above == nullptr || *said_above != *description)) notes.push_back(one_line(*description));
+  if (description != nullptr && !described_above) notes.push_back(one_line(*description));
   if (const std::string value = default_of(variant); !value.empty()) notes.push_back(value);
   std::string out = indent + " | " + type_or_null(variant, indent + "   ");
   if (!notes.empty()) out += " // " + listed(notes, " ");
@@ -107,7 +107,12 @@ void property(std::string& out, const std::string& name, const Schema& schema, b
   }
   if (!value.empty()) comment(out, indent, value);
   out += head + "\n";
-  for (const Schema& variant : variants) out += variant_of(variant, indent, description) + "\n";
+  // The description above the name stands for that of the first variant, and for any that repeats it.
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    const std::string* own = text_of(variants[i], "description");
+    const bool described = description != nullptr && (i == 0 || (own != nullptr && *own == *description));
+    out += variant_of(variants[i], indent, described) + "\n";
+  }
   out.append(indent).append(",\n");
 }
 
@@ -132,7 +137,7 @@ std::string type_of(const Schema& schema, const std::string& indent) {
   const Schema& variants = member(schema, "oneOf");
   if (variants.is_array()) {
     std::string out;
-    for (const Schema& variant : variants) out += "\n" + variant_of(variant, indent, nullptr);
+    for (const Schema& variant : variants) out += "\n" + variant_of(variant, indent, false);
     return out;
   }
   const Schema& type = member(schema, "type");

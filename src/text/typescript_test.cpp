@@ -32,6 +32,14 @@ TEST(Typescript, CommentsStayComments) {
             "{\n// one\n// two\na?: string, // default: \"x y\"\n}");
 }
 
+TEST(Typescript, ADescriptionIsGivenOnce) {
+  EXPECT_EQ(type(R"({"type": "object", "properties": {"a": {"description": "D", "oneOf": [{"type": "string", "description": "first"},
+                {"type": "number", "description": "D"}, {"type": "boolean", "description": "E"}]}}})"),
+            "{\n// D\na?:\n | string\n | number\n | boolean // E\n,\n}");
+  EXPECT_EQ(type(R"({"oneOf": [{"type": "string", "description": "first"}, {"type": "number", "nullable": true}]})"),
+            "\n | string // first\n | number | null");
+}
+
 TEST(Typescript, OddSchemasAreAny) {
   for (const std::string_view odd : {R"({"type": 5})", R"({"type": {}})", R"({"oneOf": 1})", R"({"type": "object", "properties": []})",
                                      R"({"type": "object", "properties": {"a": 1, "b": null, "c": []}, "required": "a"})",
