@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "base/status.h"
 #include "kernels/api/ref.h"
 
 namespace plumb::kernels {
@@ -15,6 +16,11 @@ namespace plumb::kernels {
 inline constexpr std::int32_t kNoPage = -1;
 
 enum class KvFormat : std::uint8_t { f32, f16, bf16, q8 };  // kernels exist for f32; the others are representation changes
+
+const char* to_string(KvFormat format);
+
+// One head's accumulator and one chunk of scores of a group stay in a worker's cache; no released model goes above 512.
+inline constexpr std::int32_t kMaxHeadDim = 512;
 
 // Storage of one layer's K and V: [pages][kv_heads][page_rows][head_dim] elements of `format`, so the rows of one head in
 // one page are contiguous.
@@ -55,6 +61,9 @@ inline std::int64_t kv_cell(const KvView& kv, std::int64_t page, int head, int r
 inline std::int64_t kv_first_visible(const KvView& kv, std::int64_t position) {
   return kv.window > 0 && position >= kv.window ? position - kv.window + 1 : 0;
 }
+
+// The part of an op's check that concerns its KvView. A format without kernels is ErrorCode::unsupported, by name.
+Status check_kv(const char* op, const KvView& kv);
 
 template <class View, class Visitor>
 void visit_kv(View& kv, Access access, Visitor&& visit) {

@@ -18,6 +18,9 @@
 
 namespace plumb::kernels {
 
+// moe_group counts in a worker's scratch (1 MiB), 4 bytes an expert; no released model has more than 512.
+inline constexpr std::int32_t kMaxExperts = 65536;
+
 struct MoeGroupArgs {
   static constexpr const char* kName = "moe_group";
   Ref<std::int32_t> offsets;         // [expert_count + 1]: pairs of expert e are order[offsets[e] .. offsets[e + 1])

@@ -18,6 +18,7 @@ enum class WeightFormat : std::uint8_t {
   mxfp4,        // 17 bytes per 32: E8M0 scale, 16 bytes of two E2M1 codes (j and j + 16). GGUF
   mxfp4_split,  // 16 code bytes per 32 in `data` (2j and 2j + 1), E8M0 scales in `scales`. Hugging Face
 };
+inline constexpr int kWeightFormatCount = static_cast<int>(WeightFormat::mxfp4_split) + 1;
 
 struct WeightFormatTraits {
   const char* name;  // the <weight> part of a kernel's name

@@ -1,0 +1,55 @@
+// Writing an op's REQUIRES as a list. The first one that fails is kept and names the op, the field and the value found.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "kernels/api/weight.h"
+
+namespace plumb::kernels {
+
+class ArgCheck {
+ public:
+  explicit ArgCheck(const char* op) : op_(op) {}
+
+  // `must` completes the sentence "<field> must ...".
+  ArgCheck& that(bool holds, const char* field, std::int64_t value, const char* must) {
+    if (!holds) refuse(ErrorCode::invalid_argument, field, std::to_string(value), must);
+    return *this;
+  }
+  ArgCheck& positive(const char* field, std::int64_t value) { return that(value > 0, field, value, "be positive"); }
+  ArgCheck& rows(std::int64_t value) { return that(value >= 0, "rows", value, "not be negative"); }
+
+  template <class T>
+  ArgCheck& present(const char* field, const Ref<T>& ref) {
+    if (!ref) refuse(ErrorCode::invalid_argument, field, "absent", "be given");
+    return *this;
+  }
+
+  // A matrix, or a stack when `stacked`: whole blocks, strides that hold a row, scales exactly where the format has them.
+  ArgCheck& weight(const char* field, const WeightView& w, bool stacked = false);
+
+  ArgCheck& unsupported(bool holds, const char* field, const std::string& value, const char* must) {
+    if (!holds) refuse(ErrorCode::unsupported, field, value, must);
+    return *this;
+  }
+
+  Status done() const {
+    if (ok_) return {};
+    return error_;
+  }
+
+ private:
+  void refuse(ErrorCode code, const char* field, std::string value, const char* must) {
+    if (!ok_) return;
+    ok_ = false;
+    error_ = fail(code, std::string("must ") + must, op_, field, std::move(value));
+  }
+
+  const char* op_;
+  bool ok_ = true;
+  Error error_;
+};
+
+}  // namespace plumb::kernels

@@ -1,0 +1,37 @@
+#include "kernels/api/attention.h"
+
+#include "kernels/api/arg_check.h"
+
+namespace plumb::kernels {
+
+Status check(const AttentionArgs& a) {
+  PLUMB_TRY(check_kv(AttentionArgs::kName, a.kv));
+  return ArgCheck(AttentionArgs::kName)
+      .present("out", a.out)
+      .present("q", a.q)
+      .present("positions", a.positions)
+      .present("sequences", a.sequences)
+      .that(a.q_heads > 0 && a.q_heads % a.kv.kv_heads == 0, "q_heads", a.q_heads, "be a positive multiple of kv_heads")
+      .that(a.softcap >= 0, "softcap", static_cast<std::int64_t>(a.softcap), "not be negative")
+      .rows(a.rows)
+      .done();
+}
+
+device::Cost cost(const AttentionArgs& a) {
+  const auto rows = static_cast<std::uint64_t>(a.rows);
+  const std::uint64_t vectors = rows * a.q_heads * a.kv.head_dim * 4;
+  device::Cost cost{.bytes_read = vectors + rows * 12 + (a.sinks ? static_cast<std::uint64_t>(a.q_heads) * 4 : 0),
+                    .bytes_written = vectors,
+                    .flops = 0};
+  if (rows > 0) cost += attention_span_cost(a, static_cast<std::uint64_t>(a.kv.page_rows));
+  return cost;
+}
+
+device::Cost attention_span_cost(const AttentionArgs& a, std::uint64_t keys) {
+  const auto row = static_cast<std::uint64_t>(kv_row_elements(a.kv));
+  return {.bytes_read = keys * row * 2 * static_cast<std::uint64_t>(kv_element_bytes(a.kv.format)),
+          .bytes_written = 0,
+          .flops = keys * 4 * static_cast<std::uint64_t>(a.q_heads) * a.kv.head_dim};
+}
+
+}  // namespace plumb::kernels
