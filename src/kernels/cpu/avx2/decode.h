@@ -1,0 +1,116 @@
+// Stored weights to vectors of floats, in registers. Same names as portable/decode.h, and the same bits: every decode is exact.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+// Codec<F>: kUnit elements of a row (8, or one block of 32) lie in kBytes bytes. `decode` gives them in natural order; `scale`
+// is the E8M0 byte of a format that keeps its scales apart, unused by the others.
+template <WeightFormat F>
+struct Codec;
+
+inline __m128i load_16_bytes(const std::byte* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+
+// The low 8 signed bytes times `scale`.
+inline F32x8 scaled_bytes(__m128i bytes, __m256 scale) {
+  return {_mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), scale)};
+}
+// 16 signed bytes, as elements [0, 8) and [8, 16).
+inline void scaled_16_bytes(__m128i bytes, __m256 scale, F32x8* out) {
+  out[0] = scaled_bytes(bytes, scale);
+  out[1] = scaled_bytes(_mm_unpackhi_epi64(bytes, bytes), scale);
+}
+inline __m256 f16_scale(const std::byte* from) {
+  std::uint16_t bits;
+  std::memcpy(&bits, from, sizeof bits);
+  return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
+}
+// Twice the E2M1 value of each nibble, as a byte: 0, 1, 2, 3, 4, 6, 8, 12 and their negatives. Half the block's scale undoes
+// the doubling; all of it is exact.
+inline __m128i doubled_e2m1(__m128i nibbles) {
+  return _mm_shuffle_epi8(_mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12), nibbles);
+}
+// 2^(scale - 128), half of the E8M0 value. Scales 0 and 1 give subnormals.
+inline __m256 half_e8m0(std::byte scale) {
+  const auto s = static_cast<std::uint32_t>(scale);
+  const std::uint32_t bits = s >= 2 ? (s == 0xFF ? 0x7FC00000U : (s - 1) << 23) : 0x200000U << s;
+  return _mm256_set1_ps(std::bit_cast<float>(bits));
+}
+inline __m128i low_nibbles(__m128i codes) { return _mm_and_si128(codes, _mm_set1_epi8(15)); }
+inline __m128i high_nibbles(__m128i codes) { return _mm_and_si128(_mm_srli_epi16(codes, 4), _mm_set1_epi8(15)); }
+
+template <>
+struct Codec<WeightFormat::f32> {
+  static constexpr int kUnit = 8;
+  static constexpr int kBytes = 32;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) { out[0] = load8(data); }
+};
+
+template <>
+struct Codec<WeightFormat::f16> {
+  static constexpr int kUnit = 8;
+  static constexpr int kBytes = 16;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
+    out[0] = {_mm256_cvtph_ps(load_16_bytes(data))};
+  }
+};
+
+template <>
+struct Codec<WeightFormat::bf16> {
+  static constexpr int kUnit = 8;
+  static constexpr int kBytes = 16;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
+    out[0] = {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_16_bytes(data)), 16))};
+  }
+};
+
+template <>
+struct Codec<WeightFormat::q8_0> {
+  static constexpr int kUnit = blocks::kBlock;
+  static constexpr int kBytes = blocks::kQ8Bytes;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
+    const __m256 scale = f16_scale(data);
+    scaled_16_bytes(load_16_bytes(data + 2), scale, out);
+    scaled_16_bytes(load_16_bytes(data + 18), scale, out + 2);
+  }
+};
+
+template <>
+struct Codec<WeightFormat::q4_0> {
+  static constexpr int kUnit = blocks::kBlock;
+  static constexpr int kBytes = blocks::kQ4Bytes;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
+    const __m256 scale = f16_scale(data);
+    const __m128i codes = load_16_bytes(data + 2);
+    const __m128i eight = _mm_set1_epi8(8);
+    scaled_16_bytes(_mm_sub_epi8(low_nibbles(codes), eight), scale, out);
+    scaled_16_bytes(_mm_sub_epi8(high_nibbles(codes), eight), scale, out + 2);
+  }
+};
+
+template <>
+struct Codec<WeightFormat::mxfp4> {
+  static constexpr int kUnit = blocks::kBlock;
+  static constexpr int kBytes = blocks::kMxfp4Bytes;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
+    const __m256 scale = half_e8m0(data[0]);
+    const __m128i codes = load_16_bytes(data + 1);
+    scaled_16_bytes(doubled_e2m1(low_nibbles(codes)), scale, out);
+    scaled_16_bytes(doubled_e2m1(high_nibbles(codes)), scale, out + 2);
+  }
+};
+
+template <>
+struct Codec<WeightFormat::mxfp4_split> {
+  static constexpr int kUnit = blocks::kBlock;
+  static constexpr int kBytes = blocks::kMxfp4CodeBytes;
+  static void decode(const std::byte* data, const std::byte* scale_byte, F32x8* out) {
+    const __m256 scale = half_e8m0(*scale_byte);
+    const __m128i codes = load_16_bytes(data);
+    const __m128i even = doubled_e2m1(low_nibbles(codes));
+    const __m128i odd = doubled_e2m1(high_nibbles(codes));
+    scaled_16_bytes(_mm_unpacklo_epi8(even, odd), scale, out);
+    scaled_16_bytes(_mm_unpackhi_epi8(even, odd), scale, out + 2);
+  }
+};
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

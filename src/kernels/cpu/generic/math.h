@@ -1,0 +1,75 @@
+// exp and what is made of it, over 8 lanes.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+// exp(x) within 2 ulp (math_test.cpp walks the range). x = n ln 2 + r with |r| <= 0.347; exp(r) is a polynomial of degree 6
+// fitted to 1.1e-8 relative, at Chebyshev points of that range. ln 2 is split so that n times the upper part is exact.
+// Below -87.33 the result is 0 and not a subnormal: a term 38 decimal orders under the largest changes no sum here. Above
+// 88.37 it is infinity (true overflow is at 88.72; nothing here may come near either). NaN gives NaN.
+inline F32x8 exp8(F32x8 x) {
+  const F32x8 magic = splat(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer and leaves that in the low bits
+  const F32x8 lowest = splat(-87.33F);
+  const F32x8 highest = splat(88.37F);
+  const F32x8 clamped = min8(highest, max8(lowest, x));
+  const F32x8 shifted = mul_add(clamped, splat(1.44269502F), magic);
+  const F32x8 n = shifted - magic;
+  F32x8 r = mul_add(n, splat(-0.693359375F), clamped);
+  r = mul_add(n, splat(2.12194442e-4F), r);
+  F32x8 p = splat(1.3926250394433737e-3F);
+  p = mul_add(p, r, splat(8.36323294788599e-3F));
+  p = mul_add(p, r, splat(4.166655242443085e-2F));
+  p = mul_add(p, r, splat(1.6666576266288757e-1F));
+  p = mul_add(p, r, splat(0.5F));
+  p = mul_add(p * r, r, r) + splat(1.0F);
+  // Adding an exponent to a NaN's bits could make a number of it; clamped - clamped is 0, or the NaN again.
+  F32x8 y = times_pow2(p, shifted) + (clamped - clamped);
+  y = if_less(x, lowest, zero8(), y);
+  y = if_less(highest, x, splat(std::numeric_limits<float>::infinity()), y);
+  return y;
+}
+
+inline float exp1(float x) {
+  float lanes[8];
+  store8(lanes, exp8(splat(x)));
+  return lanes[0];
+}
+
+// x * sigmoid(scale * x). exp overflows to infinity for very negative x and the quotient is then -0.
+inline F32x8 swish8(F32x8 x, F32x8 scale) {
+  const F32x8 one = splat(1.0F);
+  return x / (one + exp8(zero8() - scale * x));
+}
+
+// 1 - 2 / (exp(2x) + 1): the absolute error is about 1.2e-7, which is what a soft-capped score needs.
+inline F32x8 tanh8(F32x8 x) {
+  const F32x8 one = splat(1.0F);
+  return one - splat(2.0F) / (exp8(x + x) + one);
+}
+
+// act(gate, up) of GluSpec.
+inline F32x8 glu8(const GluSpec& spec, F32x8 gate, F32x8 up) {
+  if (spec.kind == GluKind::silu) return swish8(gate, splat(1.0F)) * up;
+  const F32x8 limit = splat(spec.limit);
+  const F32x8 g = min8(limit, gate);
+  const F32x8 u = max8(splat(-spec.limit), min8(limit, up));
+  return swish8(g, splat(spec.alpha)) * (u + splat(1.0F));
+}
+
+// f(i, n) for the blocks [i, i + n) of [lo, hi): n is 8 except for the last.
+template <class F>
+inline void each8(std::int64_t lo, std::int64_t hi, F&& f) {
+  std::int64_t i = lo;
+  for (; i + 8 <= hi; i += 8) f(i, 8);
+  if (i < hi) f(i, static_cast<int>(hi - i));
+}
+inline F32x8 load_n(const float* from, int n) { return n == 8 ? load8(from) : load_first(from, n); }
+inline void store_n(float* to, F32x8 x, int n) {
+  if (n == 8) {
+    store8(to, x);
+  } else {
+    store_first(to, x, n);
+  }
+}
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

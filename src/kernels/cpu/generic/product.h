@@ -1,0 +1,90 @@
+// How a matrix product is cut into tasks for the workers, and how one task runs. The cut never touches the sums (dot.h).
+//
+// One row: each task decodes some weight rows in registers and multiplies as it goes. Many rows: each task decodes a panel of
+// weight rows into the worker's scratch once, then multiplies a block of activation rows by it, tile by tile.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+// Half of a 512 KiB second-level cache; the activation tiles and the sums want the rest.
+inline constexpr std::int64_t kPanelFloats = 64 * 1024;
+// Largest panel: its sums of one row tile stay in the first-level cache.
+inline constexpr int kMaxPanelRows = 240;
+// Rows that share one decoding of a panel. At 128 the decoding is a few percent of the multiplication, and a block is small
+// enough to split a prompt between workers.
+inline constexpr int kRowBlock = 128;
+// Weight rows of a one-row task: a few tens of KiB of weights, long against the cost of claiming a task.
+inline constexpr int kMaxDirectRows = 64;
+
+struct ProductPlan {
+  bool direct;         // one row at a time, weights decoded in registers
+  int panel;           // weight rows of a task
+  int stride;          // floats of a decoded row
+  std::int64_t outputs;
+  std::int64_t rows;
+
+  // `matrices` are multiplied together (2: gate and up).
+  ProductPlan(std::int64_t outputs_, int cols, std::int64_t rows_, int matrices, int workers)
+      : stride((cols + 7) / 8 * 8), outputs(outputs_), rows(rows_) {
+    const std::int64_t fits = kPanelFloats / (std::int64_t{stride} * matrices);
+    direct = rows <= 1 || fits < kTileOutputs;
+    // Several tasks for each worker, so that one that was interrupted does not keep the others waiting for long.
+    const std::int64_t even = (outputs / (4 * workers) + 7) / 8 * 8;
+    const std::int64_t most = direct ? kMaxDirectRows : fits < kMaxPanelRows ? fits : kMaxPanelRows;
+    panel = static_cast<int>(even < most ? (even < 8 ? 8 : even) : most);
+    if (!direct && panel > most) panel = static_cast<int>(most);
+  }
+
+  std::int64_t row_blocks() const { return direct ? 1 : (rows + kRowBlock - 1) / kRowBlock; }
+  std::int64_t tasks() const { return rows == 0 ? 0 : (outputs + panel - 1) / panel * row_blocks(); }
+};
+
+// Runs task `task` of the plan. `in(i)` is activation row i; `done(i, first, count, sums)` gets the `count` sums of row i from
+// output `first` on, sums[m] for matrix m, which it may change.
+template <WeightFormat F, int M, class In, class Done>
+inline void run_product(const ProductPlan& plan, std::int64_t task, const WeightRows<F> (&weights)[M], In&& in, Done&& done,
+                        device::Worker& worker) {
+  // Row blocks of one panel are neighbours in the numbering, so workers meet in the same weights.
+  const std::int64_t first = task / plan.row_blocks() * plan.panel;
+  const int count = static_cast<int>(plan.outputs - first < plan.panel ? plan.outputs - first : plan.panel);
+  float* sums[M];
+  if (plan.direct) {
+    float buffer[M][kMaxDirectRows];
+    for (int m = 0; m < M; ++m) sums[m] = buffer[m];
+    for (std::int64_t i = 0; i < plan.rows; ++i) {
+      for (int m = 0; m < M; ++m) dot_rows<F>(weights[m], first, count, in(i), sums[m]);
+      done(i, first, count, sums);
+    }
+    return;
+  }
+  static_assert((kPanelFloats + std::int64_t{2} * kTileRows * kMaxPanelRows) * 4 <= std::int64_t{device::kWorkerScratchBytes});
+  static_assert(M <= 2);
+  float* panel[M];
+  float* tile_sums_of[M];
+  float* free = worker.scratch_as<float>();
+  for (int m = 0; m < M; ++m) {
+    panel[m] = free;
+    free += std::int64_t{plan.panel} * plan.stride;
+    decode_panel<F>(weights[m], first, count, panel[m], plan.stride);
+  }
+  for (int m = 0; m < M; ++m) {
+    tile_sums_of[m] = free;
+    free += kTileRows * plan.panel;
+  }
+  const std::int64_t lo = task % plan.row_blocks() * kRowBlock;
+  const std::int64_t hi = lo + kRowBlock < plan.rows ? lo + kRowBlock : plan.rows;
+  for (std::int64_t i = lo; i < hi; i += kTileRows) {
+    const int rows = static_cast<int>(hi - i < kTileRows ? hi - i : kTileRows);
+    const float* x[kTileRows];
+    for (int r = 0; r < rows; ++r) x[r] = in(i + r);
+    for (int m = 0; m < M; ++m) {
+      dot_panel(x, rows, panel[m], plan.stride, count, weights[m].cols, tile_sums_of[m], plan.panel);
+    }
+    for (int r = 0; r < rows; ++r) {
+      for (int m = 0; m < M; ++m) sums[m] = tile_sums_of[m] + r * plan.panel;
+      done(i + r, first, count, sums);
+    }
+  }
+}
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

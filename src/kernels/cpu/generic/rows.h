@@ -1,0 +1,134 @@
+// The small ops: one pass over rows, no weights.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+void gather(const GatherArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(a.rows);
+  for (std::int64_t r = lo; r < hi; ++r) {
+    const std::int64_t from = w.index_in(a.indices[r], a.in_rows);
+    std::memcpy(a.out.get() + r * a.cols, a.in.get() + from * a.cols, static_cast<std::size_t>(a.cols) * 4);
+  }
+}
+
+void glu(const GluArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(std::int64_t{a.rows} * a.cols, 64);
+  each8(lo, hi, [&](std::int64_t i, int n) {
+    store_n(a.out.get() + i, glu8(a.spec, load_n(a.gate.get() + i, n), load_n(a.up.get() + i, n)), n);
+  });
+}
+
+// Four accumulators of 8 lanes, element i in accumulator i / 8 % 4; then sum8 of ((s0 + s1) + (s2 + s3)).
+void rms_norm(const RmsNormArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(std::int64_t{a.rows} * a.groups);
+  for (std::int64_t g = lo; g < hi; ++g) {
+    const float* in = a.in.get() + g * a.cols;
+    float* out = a.out.get() + g * a.cols;
+    F32x8 squares[4] = {zero8(), zero8(), zero8(), zero8()};
+    each8(0, a.cols, [&](std::int64_t i, int n) {
+      const F32x8 x = load_n(in + i, n);
+      squares[i / 8 % 4] = mul_add(x, x, squares[i / 8 % 4]);
+    });
+    const float total = sum8((squares[0] + squares[1]) + (squares[2] + squares[3]));
+    const F32x8 factor = splat(1.0F / std::sqrt(total / static_cast<float>(a.cols) + a.eps));
+    each8(0, a.cols, [&](std::int64_t i, int n) {
+      store_n(out + i, load_n(in + i, n) * factor * load_n(a.weight.get() + i, n), n);
+    });
+  }
+}
+
+void rope_table(const RopeTableArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(std::int64_t{a.rows} * a.pairs, 8);
+  for (std::int64_t i = lo; i < hi; ++i) {
+    const float angle = static_cast<float>(a.positions[i / a.pairs]) * a.frequencies[i % a.pairs];
+    a.out[2 * i] = static_cast<float>(std::cos(static_cast<double>(angle)) * a.concentration);
+    a.out[2 * i + 1] = static_cast<float>(std::sin(static_cast<double>(angle)) * a.concentration);
+  }
+}
+
+// `step` apart in a head: 1 and pairs for halves, 2 and 1 for adjacent. The compiler's vectors are good enough: a head is 32
+// pairs, a thousandth of the layer's products.
+void rope(const RopeArgs& a, device::Worker& w) {
+  const std::int64_t step = a.pairing == RopePairing::halves ? 1 : 2;
+  const std::int64_t partner = a.pairing == RopePairing::halves ? a.pairs : 1;
+  const auto [lo, hi] = w.share(std::int64_t{a.rows} * a.heads);
+  for (std::int64_t h = lo; h < hi; ++h) {
+    float* x = a.x.get() + h * a.head_dim;
+    const float* table = a.table.get() + h / a.heads * a.pairs * 2;
+    for (std::int64_t i = 0; i < a.pairs; ++i) {
+      const float p = x[i * step];
+      const float q = x[i * step + partner];
+      x[i * step] = p * table[2 * i] - q * table[2 * i + 1];
+      x[i * step + partner] = q * table[2 * i] + p * table[2 * i + 1];
+    }
+  }
+}
+
+// Insertion into a list of top_k, equal logits behind the ones already there, which have lower indices.
+void route(const RouteArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(a.rows);
+  for (std::int64_t r = lo; r < hi; ++r) {
+    const float* logits = a.logits.get() + r * a.expert_count;
+    std::int32_t best[kMaxTopK];
+    int held = 0;
+    for (std::int32_t e = 0; e < a.expert_count; ++e) {
+      if (held == a.top_k && !(logits[e] > logits[best[held - 1]])) continue;
+      int at = held < a.top_k ? held++ : held - 1;
+      for (; at > 0 && logits[e] > logits[best[at - 1]]; --at) best[at] = best[at - 1];
+      best[at] = e;
+    }
+    float weights[kMaxTopK];
+    float total = 0;
+    for (int c = 0; c < a.top_k; ++c) {
+      weights[c] = exp1(logits[best[c]] - logits[best[0]]);
+      total += weights[c];
+    }
+    for (int c = 0; c < a.top_k; ++c) {
+      a.experts[r * a.top_k + c] = best[c];
+      a.weights[r * a.top_k + c] = weights[c] / total;
+    }
+  }
+}
+
+// A counting sort by one worker: a few thousand pairs at most.
+void moe_group(const MoeGroupArgs& a, device::Worker& w) {
+  if (w.index() != 0) return;
+  static_assert(sizeof(std::int32_t) * kMaxExperts <= device::kWorkerScratchBytes);
+  auto* next = w.scratch_as<std::int32_t>();  // first the counts, then where each expert's next pair goes
+  const std::int64_t pairs = std::int64_t{a.rows} * a.top_k;
+  for (std::int32_t e = 0; e < a.expert_count; ++e) next[e] = 0;
+  for (std::int64_t pair = 0; pair < pairs; ++pair) ++next[w.index_in(a.experts[pair], a.expert_count)];
+  std::int32_t placed = 0;
+  for (std::int32_t e = 0; e < a.expert_count; ++e) {
+    const std::int32_t count = next[e];
+    a.offsets[e] = placed;
+    next[e] = placed;
+    placed += count;
+  }
+  a.offsets[a.expert_count] = placed;
+  for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    const std::int32_t e = a.experts[pair];
+    a.order[next[e >= 0 && e < a.expert_count ? e : 0]++] = static_cast<std::int32_t>(pair);
+  }
+}
+
+void moe_combine(const MoeCombineArgs& a, device::Worker& w) {
+  const std::int64_t blocks = (std::int64_t{a.cols} + 63) / 64;
+  const auto [lo, hi] = w.share(a.rows * blocks);
+  for (std::int64_t b = lo; b < hi; ++b) {
+    const std::int64_t r = b / blocks;
+    const std::int64_t first = b % blocks * 64;
+    const std::int64_t last = first + 64 < a.cols ? first + 64 : a.cols;
+    float* x = a.x.get() + r * a.cols;
+    const float* in = a.in.get() + r * a.top_k * a.cols;
+    each8(first, last, [&](std::int64_t i, int n) {
+      F32x8 sum = zero8();
+      for (std::int64_t c = 0; c < a.top_k; ++c) {
+        sum = mul_add(splat(a.weights[r * a.top_k + c]), load_n(in + c * a.cols + i, n), sum);
+      }
+      store_n(x + i, load_n(x + i, n) + sum, n);
+    });
+  }
+}
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

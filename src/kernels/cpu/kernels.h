@@ -1,0 +1,35 @@
+// The CPU kernels, one namespace for each instruction set with the same names in it. What each computes is its op.
+//
+// Bodies are in generic/, written once over the 8-lane vector of <isa>/simd.h and the weight decoders of <isa>/decode.h.
+// Thread rule of all: called by every worker of a queue at once (device/cpu/cpu_kernel.h).
+#pragma once
+
+#include "device/cpu/cpu_kernel.h"
+#include "kernels/api/ops.h"
+
+#define PLUMB_CPU_KERNELS(isa)                                                      \
+  namespace plumb::kernels::cpu::isa {                                              \
+  template <WeightFormat F> void embed(const EmbedArgs& a, device::Worker& w);      \
+  template <WeightFormat F> void matmul(const MatmulArgs& a, device::Worker& w);    \
+  template <WeightFormat F> void moe_glu(const MoeGluArgs& a, device::Worker& w);   \
+  template <WeightFormat F> void moe_down(const MoeDownArgs& a, device::Worker& w); \
+  void attention(const AttentionArgs& a, device::Worker& w);                        \
+  void gather(const GatherArgs& a, device::Worker& w);                              \
+  void glu(const GluArgs& a, device::Worker& w);                                    \
+  void kv_append(const KvAppendArgs& a, device::Worker& w);                         \
+  void moe_combine(const MoeCombineArgs& a, device::Worker& w);                     \
+  void moe_group(const MoeGroupArgs& a, device::Worker& w);                         \
+  void rms_norm(const RmsNormArgs& a, device::Worker& w);                           \
+  void rope(const RopeArgs& a, device::Worker& w);                                  \
+  void rope_table(const RopeTableArgs& a, device::Worker& w);                       \
+  void route(const RouteArgs& a, device::Worker& w);                                \
+  void sample(const SampleArgs& a, device::Worker& w);                              \
+  }
+
+PLUMB_CPU_KERNELS(portable)
+#if defined(__x86_64__)
+#define PLUMB_HAS_AVX2 1
+PLUMB_CPU_KERNELS(avx2)
+#endif
+
+#undef PLUMB_CPU_KERNELS

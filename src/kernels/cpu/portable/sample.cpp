@@ -1,0 +1,8 @@
+// The portable sampler. prelude.h says why the order of these includes matters.
+// clang-format off
+#include "kernels/cpu/prelude.h"
+
+#define PLUMB_CPU_ISA portable
+#include "kernels/cpu/portable/simd.h"
+#include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/sample.h"

@@ -1,0 +1,27 @@
+// The portable kernels that read weights. prelude.h says why the order of these includes matters.
+// clang-format off
+#include "kernels/cpu/prelude.h"
+
+#define PLUMB_CPU_ISA portable
+#include "kernels/cpu/portable/simd.h"
+#include "kernels/cpu/portable/decode.h"
+#include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/dot.h"
+#include "kernels/cpu/generic/product.h"
+#include "kernels/cpu/generic/matmul.h"
+#include "kernels/cpu/generic/moe.h"
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+#define PLUMB_INSTANTIATE(F)                                                      \
+  template void embed<WeightFormat::F>(const EmbedArgs&, device::Worker&);        \
+  template void matmul<WeightFormat::F>(const MatmulArgs&, device::Worker&);      \
+  template void moe_glu<WeightFormat::F>(const MoeGluArgs&, device::Worker&);     \
+  template void moe_down<WeightFormat::F>(const MoeDownArgs&, device::Worker&);
+PLUMB_INSTANTIATE(f32)
+PLUMB_INSTANTIATE(f16)
+PLUMB_INSTANTIATE(bf16)
+PLUMB_INSTANTIATE(q8_0)
+PLUMB_INSTANTIATE(q4_0)
+PLUMB_INSTANTIATE(mxfp4)
+PLUMB_INSTANTIATE(mxfp4_split)
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -1,0 +1,134 @@
+// The list of kernels. Adding one is its file in cpu/ and a line here.
+#include "kernels/table.h"
+
+#include <string>
+
+#include "kernels/cpu/kernels.h"
+
+namespace plumb::kernels {
+namespace {
+
+using device::Backend;
+
+const WeightView& weight_of(const EmbedArgs& a) { return a.table; }
+const WeightView& weight_of(const MatmulArgs& a) { return a.weight; }
+const WeightView& weight_of(const MoeGluArgs& a) { return a.gate; }
+const WeightView& weight_of(const MoeDownArgs& a) { return a.down; }
+
+template <class Args, WeightFormat F>
+bool has_format(const void* args) {
+  return weight_of(*static_cast<const Args*>(args)).format == F;
+}
+bool any(const void*) { return true; }
+
+template <class Args, void (*F)(const Args&, device::Worker&)>
+KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
+  return {&op<Args>(), {name, Backend::cpu, reinterpret_cast<const void*>(&device::cpu_entry<Args, F>)}, isa, accepts};
+}
+
+#define KERNEL(isa, op, Args) entry<Args, cpu::isa::op>("f32_" #op, Isa::isa, any)
+#define WEIGHT_KERNEL(isa, op, Args, format)                                             \
+  entry<Args, cpu::isa::op<WeightFormat::format>>("f32_" #format "w_" #op, Isa::isa,     \
+                                                  has_format<Args, WeightFormat::format>)
+#define WEIGHT_KERNELS(isa, op, Args)                                                                             \
+  WEIGHT_KERNEL(isa, op, Args, f32), WEIGHT_KERNEL(isa, op, Args, f16), WEIGHT_KERNEL(isa, op, Args, bf16),       \
+      WEIGHT_KERNEL(isa, op, Args, q8_0), WEIGHT_KERNEL(isa, op, Args, q4_0), WEIGHT_KERNEL(isa, op, Args, mxfp4), \
+      WEIGHT_KERNEL(isa, op, Args, mxfp4_split)
+
+// clang-format off
+std::span<const KernelEntry> list() {
+  static const KernelEntry kList[] = {
+#ifdef PLUMB_HAS_AVX2
+      KERNEL(avx2, attention, AttentionArgs),
+      WEIGHT_KERNELS(avx2, embed, EmbedArgs),
+      KERNEL(avx2, gather, GatherArgs),
+      KERNEL(avx2, glu, GluArgs),
+      KERNEL(avx2, kv_append, KvAppendArgs),
+      WEIGHT_KERNELS(avx2, matmul, MatmulArgs),
+      KERNEL(avx2, moe_combine, MoeCombineArgs),
+      WEIGHT_KERNELS(avx2, moe_down, MoeDownArgs),
+      WEIGHT_KERNELS(avx2, moe_glu, MoeGluArgs),
+      KERNEL(avx2, moe_group, MoeGroupArgs),
+      KERNEL(avx2, rms_norm, RmsNormArgs),
+      KERNEL(avx2, rope, RopeArgs),
+      KERNEL(avx2, rope_table, RopeTableArgs),
+      KERNEL(avx2, route, RouteArgs),
+      KERNEL(avx2, sample, SampleArgs),
+#endif
+      KERNEL(portable, attention, AttentionArgs),
+      WEIGHT_KERNELS(portable, embed, EmbedArgs),
+      KERNEL(portable, gather, GatherArgs),
+      KERNEL(portable, glu, GluArgs),
+      KERNEL(portable, kv_append, KvAppendArgs),
+      WEIGHT_KERNELS(portable, matmul, MatmulArgs),
+      KERNEL(portable, moe_combine, MoeCombineArgs),
+      WEIGHT_KERNELS(portable, moe_down, MoeDownArgs),
+      WEIGHT_KERNELS(portable, moe_glu, MoeGluArgs),
+      KERNEL(portable, moe_group, MoeGroupArgs),
+      KERNEL(portable, rms_norm, RmsNormArgs),
+      KERNEL(portable, rope, RopeArgs),
+      KERNEL(portable, rope_table, RopeTableArgs),
+      KERNEL(portable, route, RouteArgs),
+      KERNEL(portable, sample, SampleArgs),
+  };
+  return kList;
+}
+// clang-format on
+
+std::string format_of(const OpDesc& desc, const void* args) {
+  const auto name = [&]<class Args>(const Args*) {
+    return std::string(traits(weight_of(*static_cast<const Args*>(args)).format).name);
+  };
+  if (&desc == &op<EmbedArgs>()) return name(static_cast<const EmbedArgs*>(args));
+  if (&desc == &op<MatmulArgs>()) return name(static_cast<const MatmulArgs*>(args));
+  if (&desc == &op<MoeGluArgs>()) return name(static_cast<const MoeGluArgs*>(args));
+  if (&desc == &op<MoeDownArgs>()) return name(static_cast<const MoeDownArgs*>(args));
+  return "f32";
+}
+
+std::string_view backend_name(Backend backend) {
+  switch (backend) {
+    case Backend::cpu: return "cpu";
+    case Backend::cuda: return "cuda";
+    case Backend::vulkan: return "vulkan";
+  }
+  return "unknown";
+}
+
+constexpr std::string_view kIsaNames[] = {"portable", "avx2"};
+
+}  // namespace
+
+std::string_view to_string(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]; }
+
+Isa best_isa() {
+#ifdef PLUMB_HAS_AVX2
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return Isa::avx2;
+#endif
+  return Isa::portable;
+}
+
+Result<Isa> parse_isa(std::string_view name) {
+  std::string known;
+  for (std::size_t i = 0; i < std::size(kIsaNames); ++i) {
+    if (kIsaNames[i] == name) {
+      const auto isa = static_cast<Isa>(i);
+      if (isa <= best_isa()) return isa;
+      return fail(ErrorCode::unsupported, "this machine does not have the instruction set", {}, "isa", std::string(name));
+    }
+    known += (i == 0 ? "" : ", ") + std::string(kIsaNames[i]);
+  }
+  return fail(ErrorCode::invalid_argument, "must be one of " + known, {}, "isa", std::string(name));
+}
+
+std::span<const KernelEntry> all_kernels() { return list(); }
+
+Result<const KernelEntry*> select_kernel(const OpDesc& desc, const void* args, device::Backend backend, Isa isa) {
+  for (const KernelEntry& entry : all_kernels()) {
+    if (entry.op == &desc && entry.kernel.backend == backend && entry.isa <= isa && entry.accepts(args)) return &entry;
+  }
+  return fail(ErrorCode::unsupported, "no kernel for weights in " + format_of(desc, args), std::string(backend_name(backend)),
+              desc.name, std::string(to_string(isa)));
+}
+
+}  // namespace plumb::kernels
