@@ -41,7 +41,9 @@ struct Request {
   std::vector<std::string> stop;              // generation ends before the first of these would appear in the text
   std::vector<std::int32_t> stop_ids;         // besides the model's own end tokens
   bool ignore_eos = false;
-  std::vector<std::int32_t> logit_positions;  // prompt positions whose logits are delivered (EventKind::logits), ascending
+  // Prompt positions whose logits are delivered (EventKind::logits), ascending. The prompt is computed at least from the
+  // first of them, whatever the prefix tree holds.
+  std::vector<std::int32_t> logit_positions;
   bool token_logits = false;                  // deliver the logits of every generated token with it
 };
 
@@ -64,6 +66,8 @@ std::string_view to_string(Finish finish);
 struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t completion_tokens = 0;
+  std::int32_t cached_tokens = 0;   // prompt tokens taken from the prefix tree without computing anything
+  std::int32_t rebuilt_tokens = 0;  // further ones of which only the sliding-window layers were computed again
   double prompt_ms = 0;       // start of the request to the first token drawn
   double completion_ms = 0;   // the rest
 };
@@ -86,6 +90,7 @@ struct EngineOptions {
   std::int32_t context = 0;       // positions a request may reach; 0: the model's own, at most 32,768
   std::int32_t chunk_rows = 256;  // most prompt rows of one step
   std::int32_t logit_rows = 32;   // most rows of one step whose logits are kept
+  bool prefix_cache = true;       // keep finished work: a prompt that begins like an earlier text continues from there
   bool checked = false;           // guard bands, poison and bounds counted on every buffer
   bool diag = false;              // run op by op with a status check after each
 };

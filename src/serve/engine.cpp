@@ -14,6 +14,11 @@ namespace {
 // reserve under 2 GB. Pages are touched, and so take memory, only as positions are used.
 constexpr std::int32_t kDefaultContext = 32768;
 
+// What the prefix tree may keep beside the running request: full-attention positions, and window pages (a snapshot of a
+// 128-token window is 8 of them).
+constexpr std::int32_t kCachePositions = 16384;
+constexpr std::int32_t kSnapshotPages = 128;
+
 Error bad_option(const char* field, std::string message, std::string value) {
   return fail(ErrorCode::invalid_argument, std::move(message), "engine options", field, std::move(value));
 }
@@ -52,11 +57,19 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   }
   const std::int32_t context = o.context > 0 ? o.context : std::min(spec.max_positions, kDefaultContext);
   const std::int32_t chunk = std::min(o.chunk_rows, context);
-  PLUMB_ASSIGN(kv::KvLayout layout, kv::plan_kv(spec, {.context = context, .sequences = 1, .chunk_rows = chunk}));
+  PLUMB_ASSIGN(kv::KvLayout layout, kv::plan_kv(spec, {.context = context,
+                                                   .sequences = 1,
+                                                   .chunk_rows = chunk,
+                                                   .pool_positions = context + (o.prefix_cache ? std::min(context, kCachePositions) : 0),
+                                                   .snapshot_pages = o.prefix_cache ? kSnapshotPages : 0}));
 
   auto impl = std::unique_ptr<Impl>(new Impl(std::move(checkpoint), std::move(spec), std::move(tokenizer), std::move(layout)));
   impl->chunk_rows_ = chunk;
-  impl->assigned_pages_.assign(impl->layout_.classes.size(), 0);
+  for (const kv::KvClass& c : impl->layout_.classes) {
+    impl->pools_.push_back(std::make_unique<kv::PagePool>(c.geometry.pages));
+    impl->pool_list_.push_back(impl->pools_.back().get());
+  }
+  if (o.prefix_cache) impl->tree_ = std::make_unique<kv::PrefixTree>(impl->layout_, impl->pool_list_);
   const auto geometry = impl->layout_.geometry();
   PLUMB_ASSIGN(model::LoweredModel lowered,
                model::lower(impl->spec_, std::move(weights), geometry,

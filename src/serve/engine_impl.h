@@ -11,6 +11,8 @@
 #include "device/cpu/cpu_queue.h"
 #include "format/checkpoint.h"
 #include "kv/layout.h"
+#include "kv/prefix_tree.h"
+#include "kv/sequence.h"
 #include "model/spec.h"
 #include "plumb/plumb.h"
 #include "text/tokenizer.h"
@@ -43,6 +45,8 @@ class Engine::Impl {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   const kv::KvLayout& layout() const { return layout_; }
   const decode::Executor& executor() const { return *executor_; }
+  const kv::PrefixTree* tree() const { return tree_.get(); }
+  const kv::PagePool& pool(std::size_t layer_class) const { return *pools_[layer_class]; }
   device::CpuQueue& queue() { return *queue_; }
   const device::CpuQueue& queue() const { return *queue_; }
 
@@ -68,7 +72,11 @@ class Engine::Impl {
   std::vector<RouterTap> router_taps_;
   std::unique_ptr<device::CpuQueue> queue_;
   std::unique_ptr<decode::Executor> executor_;
-  std::vector<std::int32_t> assigned_pages_;  // per layer class: table entries of the one sequence that name a page
+  std::vector<std::unique_ptr<kv::PagePool>> pools_;  // by layer class
+  std::vector<kv::PagePool*> pool_list_;
+  std::unique_ptr<kv::PrefixTree> tree_;  // null: nothing is shared between requests
+  std::vector<kv::TableChange> changes_;  // of the page tables, not yet uploaded
+  bool tables_unknown_ = false;           // a step failed: the device's tables must be cleared first
   std::mutex generating_;
 };
 

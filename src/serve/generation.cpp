@@ -36,10 +36,15 @@ Status check_sampling(const Sampling& s) {
 class Generation {
  public:
   Generation(Engine::Impl& engine, const Request& request, const EventFn& on_event, const Engine::Impl::RouteFn& on_route)
-      : engine_(engine), request_(request), on_event_(on_event), on_route_(on_route), decoder_(engine.tokenizer_) {}
+      : engine_(engine), request_(request), on_event_(on_event), on_route_(on_route), decoder_(engine.tokenizer_),
+        sequence_(engine.layout_, engine.pool_list_, engine.tree_.get()) {}
+  ~Generation() { sequence_.end(engine_.changes_); }
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
 
   Result<Event> run() {
     PLUMB_TRY(prepare());
+    PLUMB_TRY(reuse_prefix());
     PLUMB_ASSIGN(std::int32_t token, prefill());
     first_token_ = Clock::now();
     while (finish_ == Finish::none) {
@@ -80,20 +85,28 @@ class Generation {
       last = p;
     }
     PLUMB_ASSIGN(stop_, text::StopMatcher::create(request_.stop));
-    for (const std::int32_t id : request_.stop_ids) stop_ids_.push_back(id);
+    for (std::size_t c = 0; c < engine_.layout_.classes.size(); ++c) {
+      if (!engine_.layout_.classes[c].residency.full()) window_classes_ |= 1U << c;
+    }
+    stop_ids_ = request_.stop_ids;
     if (!request_.ignore_eos) stop_ids_.insert(stop_ids_.end(), engine_.info_.eos_ids.begin(), engine_.info_.eos_ids.end());
     return {};
   }
 
-  // Adds the row of `position` to the plan, and the page-table entries it is the first to need.
+  // Takes what the prefix tree holds of the prompt. A request that wants logits of prompt positions computes those.
+  Status reuse_prefix() {
+    if (engine_.tree_ == nullptr) return {};
+    std::span<const std::int32_t> usable = ids_;
+    if (!request_.logit_positions.empty()) usable = usable.first(static_cast<std::size_t>(request_.logit_positions.front()) + 1);
+    match_ = engine_.tree_->match(usable);
+    return sequence_.begin(match_, engine_.changes_, zero_);
+  }
+
+  // Adds the row of `position` to the plan.
   void add_row(std::int32_t position) {
-    for (std::size_t c = 0; c < engine_.layout_.classes.size(); ++c) {
-      const kv::TableCell cell = engine_.layout_.classes[c].residency.cell({position});
-      std::int32_t& assigned = engine_.assigned_pages_[c];
-      // The one sequence owns the whole pool: table entry i is page i, named the first time it is reached.
-      for (; assigned <= cell.table_index; ++assigned) plan_.table_writes.push_back({static_cast<std::int32_t>(c), 0, assigned, assigned});
-    }
-    plan_.batch.rows.push_back({.token = ids_[static_cast<std::size_t>(position)], .position = {position}});
+    kernels::Row row{.token = ids_[static_cast<std::size_t>(position)], .position = {position}};
+    if (position < match_.length) row.write_classes = window_classes_;  // the full-attention rows there are shared
+    plan_.batch.rows.push_back(row);
   }
 
   kernels::SampleParams params(std::int32_t position) const {
@@ -106,7 +119,7 @@ class Generation {
     const std::int32_t max_logit_rows = engine_.executor_->program().max_logit_rows;
     std::size_t next_logits = 0;
     std::int32_t token = -1;
-    for (std::int32_t start = 0; start < prompt_tokens_;) {
+    for (std::int32_t start = match_.recompute_from; start < prompt_tokens_;) {
       plan_.clear();
       logit_positions_.clear();
       std::int32_t end = start;
@@ -134,6 +147,7 @@ class Generation {
       }
       start = end;
     }
+    sequence_.mark_snapshot();  // the prompt's end: an edited or dropped answer branches here
     if (request_.max_tokens == 0) finish_ = Finish::length;
     return token;
   }
@@ -151,12 +165,33 @@ class Generation {
 
   Result<decode::StepOutput> step() {
     ++plan_.id;
+    const std::int32_t end = plan_.batch.rows.back().position.value + 1;
+    PLUMB_TRY(sequence_.reserve(end, engine_.changes_));
+    hand_over_changes();
+    engine_.tables_unknown_ = true;  // a step that fails may not have written its page tables
     PLUMB_ASSIGN(const decode::Submission submission, engine_.executor_->submit(plan_));
     Result<decode::StepOutput> out = submission.wait();
-    // A failed step may not have written its page tables: the next request names every page anew.
-    if (!out.ok()) engine_.assigned_pages_.assign(engine_.layout_.classes.size(), 0);
-    if (out.ok() && on_route_) report_routes(submission);
+    engine_.tables_unknown_ = !out.ok();
+    if (!out.ok()) return out;
+    sequence_.commit(std::span(ids_).first(static_cast<std::size_t>(end)), engine_.changes_);
+    if (on_route_) report_routes(submission);
     return out;
+  }
+
+  void hand_over_changes() {
+    if (engine_.tables_unknown_) clear_tables();
+    for (const kv::TableChange& c : engine_.changes_) plan_.table_writes.push_back({c.layer_class, 0, c.index, c.page});
+    for (const kv::TableChange& c : zero_) plan_.zero_pages.push_back({c.layer_class, c.page});
+    engine_.changes_.clear();
+    zero_.clear();
+  }
+
+  void clear_tables() {
+    for (std::size_t c = 0; c < engine_.layout_.classes.size(); ++c) {
+      for (std::int32_t i = 0; i < engine_.layout_.classes[c].geometry.table_pages; ++i) {
+        plan_.table_writes.push_back({static_cast<std::int32_t>(c), 0, i, kernels::kNoPage});
+      }
+    }
   }
 
   void report_routes(const decode::Submission& submission) {
@@ -222,7 +257,12 @@ class Generation {
     Event event{.kind = EventKind::finished, .token = stopped_by_, .position = length(), .finish = finish_};
     if (finish_ != Finish::stop_string) event.text = stop_->feed(decoder_.flush()) + stop_->flush();
     const auto end = Clock::now();
-    event.usage = {prompt_tokens_, completion_tokens_, ms_between(start_, first_token_), ms_between(first_token_, end)};
+    event.usage = {.prompt_tokens = prompt_tokens_,
+                   .completion_tokens = completion_tokens_,
+                   .cached_tokens = match_.recompute_from,
+                   .rebuilt_tokens = match_.length - match_.recompute_from,
+                   .prompt_ms = ms_between(start_, first_token_),
+                   .completion_ms = ms_between(first_token_, end)};
     if (on_event_) on_event_(event);
     return event;
   }
@@ -232,6 +272,10 @@ class Generation {
   const EventFn& on_event_;
   const Engine::Impl::RouteFn& on_route_;
   text::StreamDecoder decoder_;
+  kv::Sequence sequence_;
+  kv::PrefixMatch match_;
+  std::vector<kv::TableChange> zero_;  // stand-in pages of a cold window, not yet zeroed
+  std::uint32_t window_classes_ = 0;   // bit per layer class with a window
   std::optional<text::StopMatcher> stop_;
   std::vector<std::int32_t> ids_;  // prompt and answer
   std::vector<std::int32_t> stop_ids_;

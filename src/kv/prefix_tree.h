@@ -1,0 +1,103 @@
+// PrefixTree: what the KV pools remember of finished work.
+//
+// A node is one page of tokens (kPageRows) below its parent, and holds at most one page per layer class: the K and V of those
+// positions given all tokens on the path from the root. Full-attention pages are held along the whole path. Window pages are
+// held as long as memory allows: a sequence can continue at a node when the window pages of the last window - 1 positions
+// before it are still held by the nodes above (a window snapshot), or else after recomputing them.
+//
+// A match of length L (a multiple of kPageRows) is used in one of three ways, cheapest first:
+//   warm     every class holds what it needs at L: nothing is recomputed;
+//   resumed  the windows are held at an earlier W: positions [W, L) are recomputed for the window classes only;
+//   rebuilt  no window is near: positions [L - D, L) are recomputed for the window classes only, from an empty window, with
+//            D = the sum of window - 1 over all sliding layers, and a page. Each sliding layer passes the missing past window - 1
+//            positions further, so the window that L needs has the same bits as in a cold run.
+// Rows recomputed for window classes attend to the shared full-attention pages and must not write them.
+//
+// Eviction: window pages of nodes that are no snapshot, then of snapshots, then whole nodes, leaves first; each by least
+// recent use, and never what a sequence still uses. Thread rule: one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "kv/layout.h"
+#include "kv/page_pool.h"
+
+namespace plumb::kv {
+
+using NodeId = std::int32_t;
+inline constexpr NodeId kRoot = 0;
+
+struct PrefixMatch {
+  std::vector<NodeId> path;         // nodes of pages 0 .. length / kPageRows - 1
+  std::int32_t length = 0;          // L
+  std::int32_t recompute_from = 0;  // first position whose window rows are recomputed; == length when warm
+  bool cold_window = false;         // rebuilt: the window before recompute_from is absent
+  NodeId node() const { return path.empty() ? kRoot : path.back(); }
+};
+
+// D above.
+std::int32_t rebuild_distance(const KvLayout& layout);
+
+class PrefixTree {
+ public:
+  // `pools`: one per layer class; they and the layout outlive the tree.
+  PrefixTree(const KvLayout& layout, std::span<PagePool* const> pools);
+  ~PrefixTree();
+
+  // The longest usable prefix of `tokens`. Leaves at least the last token to compute. Changes nothing.
+  PrefixMatch match(std::span<const std::int32_t> tokens) const;
+
+  // A sequence stands on a node: the path to it is kept until the matching unlock().
+  void lock(NodeId node);
+  void unlock(NodeId node);
+
+  // Adds the node of `tokens` (kPageRows of them) below `parent` with the caller's pages by class (kNoPage: none) and returns
+  // it. The tree takes a reference on each page it adopts. Where the node exists already, it adopts only pages it lacks; read
+  // page() for what it holds.
+  NodeId insert(NodeId parent, std::span<const std::int32_t> tokens, std::span<const PageId> pages);
+  PageId page(NodeId node, std::size_t layer_class) const;
+
+  // Marks the windows before a node as worth keeping: a conversation is likely to branch here.
+  void mark_snapshot(NodeId node);
+
+  // Frees up to `pages` pages of a class; returns how many.
+  std::int32_t evict(std::size_t layer_class, std::int32_t pages);
+
+  std::int64_t nodes() const { return live_; }  // without the root
+  // Structure, locks and page references hold together. ErrorCode::internal with the first thing that does not.
+  // `standing`: the nodes sequences stand on, with multiplicity.
+  Status check_integrity(std::span<const NodeId> standing) const;
+
+ private:
+  struct Node {
+    NodeId parent = -1;
+    std::array<std::int32_t, kPageRows> tokens{};
+    std::vector<NodeId> children;
+    std::vector<PageId> pages;  // by class
+    std::int32_t locks = 0;     // sequences standing on this node or below
+    std::uint64_t last_use = 0;
+    bool snapshot = false;
+  };
+  Node& at(NodeId id) { return *nodes_[static_cast<std::size_t>(id)]; }
+  const Node& at(NodeId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
+  NodeId child(const Node& node, std::span<const std::int32_t> tokens) const;
+  bool droppable(const Node& node, std::size_t layer_class) const;
+  NodeId least_recent_window(std::size_t layer_class, bool snapshots) const;
+  NodeId least_recent_leaf() const;
+  std::int32_t drop_page(Node& node, std::size_t layer_class);
+  std::int32_t remove_leaf(NodeId id, std::size_t counted_class);
+
+  const KvLayout& layout_;
+  const std::vector<PagePool*> pools_;
+  std::vector<std::unique_ptr<Node>> nodes_;  // null: unused id
+  std::vector<NodeId> unused_;
+  std::int64_t live_ = 0;
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace plumb::kv
