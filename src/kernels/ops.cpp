@@ -35,6 +35,7 @@ const OpDesc& op() {
 // The list.
 #define PLUMB_OPS(X) \
   X(AttentionArgs)   \
+  X(DigestArgs)      \
   X(EmbedArgs)       \
   X(GatherArgs)      \
   X(GluArgs)         \

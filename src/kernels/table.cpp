@@ -40,6 +40,7 @@ std::span<const KernelEntry> list() {
   static const KernelEntry kList[] = {
 #ifdef PLUMB_HAS_AVX2
       KERNEL(avx2, attention, AttentionArgs),
+      KERNEL(avx2, digest, DigestArgs),
       WEIGHT_KERNELS(avx2, embed, EmbedArgs),
       KERNEL(avx2, gather, GatherArgs),
       KERNEL(avx2, glu, GluArgs),
@@ -56,6 +57,7 @@ std::span<const KernelEntry> list() {
       KERNEL(avx2, sample, SampleArgs),
 #endif
       KERNEL(portable, attention, AttentionArgs),
+      KERNEL(portable, digest, DigestArgs),
       WEIGHT_KERNELS(portable, embed, EmbedArgs),
       KERNEL(portable, gather, GatherArgs),
       KERNEL(portable, glu, GluArgs),

@@ -1,8 +1,8 @@
 // digest: out[r] = a 64-bit digest of the bits of row r, so that two runs can be compared logit for logit without keeping
 // the logits, also when later steps have overwritten them.
 //
-// Eight running hashes h_i over elements i, i + 8, ...: h = (h ^ bits) * 0x9E3779B97F4A7C15, h ^= h >> 32; then folded in
-// order with the same step. Not cryptographic.
+// Eight running hashes over elements i, i + 8, ... of the bits as 32-bit numbers, each from 0 by digest_step; then the eight
+// folded in order, from 0, by the same step. Not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,11 @@
 #include "kernels/api/ref.h"
 
 namespace plumb::kernels {
+
+constexpr std::uint64_t digest_step(std::uint64_t h, std::uint64_t bits) {
+  h = (h ^ bits) * 0x9E3779B97F4A7C15U;
+  return h ^ (h >> 32);
+}
 
 struct DigestArgs {
   static constexpr const char* kName = "digest";

@@ -9,6 +9,7 @@
 namespace plumb::kernels {
 
 void reference(const AttentionArgs& a);
+void reference(const DigestArgs& a);
 void reference(const EmbedArgs& a);
 void reference(const GatherArgs& a);
 void reference(const GluArgs& a);

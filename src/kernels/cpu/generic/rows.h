@@ -11,6 +11,23 @@ void gather(const GatherArgs& a, device::Worker& w) {
   }
 }
 
+// The eight hashes are independent, so the multiplications overlap.
+void digest(const DigestArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(a.rows);
+  for (std::int64_t r = lo; r < hi; ++r) {
+    const float* in = a.in.get() + r * a.cols;
+    std::uint64_t h[8] = {};
+    for (std::int64_t i = 0; i < a.cols; ++i) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, in + i, 4);
+      h[i % 8] = digest_step(h[i % 8], bits);
+    }
+    std::uint64_t folded = 0;
+    for (const std::uint64_t lane : h) folded = digest_step(folded, lane);
+    a.out[r] = folded;
+  }
+}
+
 void glu(const GluArgs& a, device::Worker& w) {
   const auto [lo, hi] = w.share(std::int64_t{a.rows} * a.cols, 64);
   each8(lo, hi, [&](std::int64_t i, int n) {
