@@ -14,10 +14,6 @@ namespace {
 // reserve under 2 GB. Pages are touched, and so take memory, only as positions are used.
 constexpr std::int32_t kDefaultContext = 32768;
 
-// What the prefix tree may keep beside the running request: full-attention positions, and window pages (a snapshot of a
-// 128-token window is 8 of them).
-constexpr std::int32_t kCachePositions = 16384;
-constexpr std::int32_t kSnapshotPages = 128;
 
 Error bad_option(const char* field, std::string message, std::string value) {
   return fail(ErrorCode::invalid_argument, std::move(message), "engine options", field, std::move(value));
@@ -42,6 +38,10 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   if (o.device != "auto" && o.device != "cpu") return bad_option("device", "must be auto or cpu", o.device);
   if (o.chunk_rows < 1 || o.chunk_rows > 4096) return bad_option("chunk_rows", "must be from 1 to 4096", std::to_string(o.chunk_rows));
   if (o.logit_rows < 1 || o.logit_rows > 4096) return bad_option("logit_rows", "must be from 1 to 4096", std::to_string(o.logit_rows));
+  if (o.cache_positions < 0) return bad_option("cache_positions", "must be at least 0", std::to_string(o.cache_positions));
+  if (o.cache_window_pages < 0 || o.cache_window_pages > (1 << 20)) {
+    return bad_option("cache_window_pages", "must be from 0 to 1048576", std::to_string(o.cache_window_pages));
+  }
   kernels::Isa isa = kernels::best_isa();
   if (!o.isa.empty()) {
     PLUMB_ASSIGN(isa, kernels::parse_isa(o.isa));
@@ -60,8 +60,8 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   PLUMB_ASSIGN(kv::KvLayout layout, kv::plan_kv(spec, {.context = context,
                                                    .sequences = 1,
                                                    .chunk_rows = chunk,
-                                                   .pool_positions = context + (o.prefix_cache ? std::min(context, kCachePositions) : 0),
-                                                   .snapshot_pages = o.prefix_cache ? kSnapshotPages : 0}));
+                                                   .pool_positions = context + (o.prefix_cache ? std::min(context, o.cache_positions) : 0),
+                                                   .snapshot_pages = o.prefix_cache ? o.cache_window_pages : 0}));
 
   auto impl = std::unique_ptr<Impl>(new Impl(std::move(checkpoint), std::move(spec), std::move(tokenizer), std::move(layout)));
   impl->chunk_rows_ = chunk;
