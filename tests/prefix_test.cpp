@@ -26,14 +26,14 @@ Engine open(bool prefix_cache, std::int32_t window_pages = 128) {
   return std::move(engine).value();
 }
 
-struct Run {
+struct Outcome {
   std::vector<std::int32_t> ids;
   std::vector<std::uint64_t> digests;
   Usage usage;
 };
 
-Run run(Engine& engine, const std::vector<std::int32_t>& prompt, std::int32_t tokens) {
-  Run r;
+Outcome run(Engine& engine, const std::vector<std::int32_t>& prompt, std::int32_t tokens) {
+  Outcome r;
   Request request{.prompt_ids = prompt, .max_tokens = tokens, .ignore_eos = true};
   const auto done = engine.generate(request, [&](const Event& e) {
     if (e.kind == EventKind::token) {
@@ -47,7 +47,7 @@ Run run(Engine& engine, const std::vector<std::int32_t>& prompt, std::int32_t to
   return r;
 }
 
-void expect_same(const Run& a, const Run& b) {
+void expect_same(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.ids, b.ids);
   EXPECT_EQ(a.digests, b.digests);
 }
@@ -56,12 +56,12 @@ TEST(Prefix, AFollowUpReusesTheAnswerAndChangesNoBit) {
   Engine warm = open(true);
   Engine cold = open(false);
   std::vector<std::int32_t> prompt = heldout(1000, 37);
-  const Run first = run(warm, prompt, 220);
+  const Outcome first = run(warm, prompt, 220);
   // The follow-up repeats prompt and answer and asks on. 37 + 220 tokens, the last of which was never computed.
   prompt.insert(prompt.end(), first.ids.begin(), first.ids.end());
   const auto more = heldout(5000, 9);
   prompt.insert(prompt.end(), more.begin(), more.end());
-  const Run second = run(warm, prompt, 8);
+  const Outcome second = run(warm, prompt, 8);
   EXPECT_EQ(second.usage.cached_tokens, (37 + 219) / 16 * 16) << "every committed token is a hit, page rounding aside";
   EXPECT_EQ(second.usage.rebuilt_tokens, 0);
   expect_same(second, run(cold, prompt, 8));
@@ -76,7 +76,7 @@ TEST(Prefix, AnEditedLastTurnBranchesAtThePromptsEnd) {
   std::vector<std::int32_t> edited = prompt;
   const auto more = heldout(9000, 20);
   edited.insert(edited.end(), more.begin(), more.end());
-  const Run again = run(warm, edited, 6);
+  const Outcome again = run(warm, edited, 6);
   EXPECT_EQ(again.usage.cached_tokens, 320);
   expect_same(again, run(cold, edited, 6));
 }
@@ -89,7 +89,7 @@ TEST(Prefix, ABranchFarFromAnyWindowIsRebuiltBitForBit) {
   std::vector<std::int32_t> branch(prompt.begin(), prompt.begin() + 800);
   const auto more = heldout(9500, 5);
   branch.insert(branch.end(), more.begin(), more.end());
-  const Run rebuilt = run(warm, branch, 4);
+  const Outcome rebuilt = run(warm, branch, 4);
   EXPECT_EQ(rebuilt.usage.cached_tokens + rebuilt.usage.rebuilt_tokens, 800);
   EXPECT_EQ(rebuilt.usage.rebuilt_tokens, 800 - (800 - 3 * 127 - 16) / 16 * 16) << "three sliding layers of 127 rows, and a page";
   expect_same(rebuilt, run(cold, branch, 4));
