@@ -32,6 +32,22 @@ struct OpDesc {
   void (*reference)(const void* args);
 };
 
+// The descriptor of an op whose check, cost, visit_operands and reference are found by overload.
+template <class Args>
+constexpr OpDesc describe_op() {
+  return {.name = Args::kName,
+          .args_bytes = sizeof(Args),
+          .check = [](const void* args) -> Status { return check(*static_cast<const Args*>(args)); },
+          .cost = [](const void* args) { return cost(*static_cast<const Args*>(args)); },
+          .set_rows = [](void* args, std::int32_t rows) { static_cast<Args*>(args)->rows = rows; },
+          .operands =
+              [](void* args, const OperandFn& fn) {
+                visit_operands(*static_cast<Args*>(args),
+                               [&](const OperandInfo& info, auto& ref) { fn(info, ref.at, ref.slot); });
+              },
+          .reference = [](const void* args) { reference(*static_cast<const Args*>(args)); }};
+}
+
 template <class Args>
 const OpDesc& op();  // op<MatmulArgs>(); defined for every op of ops.h in ops.cpp
 
