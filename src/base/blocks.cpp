@@ -17,7 +17,8 @@ void store_u16(std::uint16_t value, std::uint8_t* bytes) {
 }
 
 // Nearest E2M1 code, ties to the even code (even mantissa bit). The bounds are the midpoints between neighbours; at a
-// midpoint the comparison goes to the even one: 0.25 -> 0, 0.75 -> 1 (code 2), 1.25 -> 1, 1.75 -> 2, 2.5 -> 2, 3.5 -> 4, 5 -> 4.
+// midpoint the comparison goes to the even one: 0.25 -> 0, 0.75 -> 1 (code 2), 1.25 -> 1, 1.75 -> 2, 2.5 -> 2, 3.5 ->
+// 4, 5 -> 4.
 std::uint8_t to_e2m1(float value) {
   const float m = std::fabs(value);
   std::uint8_t code = 0;

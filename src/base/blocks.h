@@ -1,12 +1,13 @@
-// Scalar codecs of the stored number formats. This file is the specification that fast kernels are held to: every decode
-// is exact (each stored value is representable in float), every encode states its rounding.
+// Scalar codecs of the stored number formats. This file is the specification that fast kernels are held to: every
+// decode is exact (each stored value is representable in float), every encode states its rounding.
 //
 // Layouts (all little-endian):
-//   mxfp4 HF     blocks u8[.., 16] and scales u8[..] apart; byte b of a block: low nibble = element 2b, high = element 2b+1.
-//   mxfp4 ggml   17 bytes: scale, then 16 bytes; byte j: low nibble = element j, high nibble = element j + 16.
+//   mxfp4 HF     blocks u8[.., 16] and scales u8[..] apart; byte b of a block: low nibble = element 2b, high = element
+//   2b+1. mxfp4 ggml   17 bytes: scale, then 16 bytes; byte j: low nibble = element j, high nibble = element j + 16.
 //                Both: value = E2M1[nibble] * 2^(scale - 127), OCP Microscaling Formats 1.0; scale 0xFF is NaN.
 //   q8_0         34 bytes: f16 scale d, then 32 int8 q; value = d * q.
-//   q4_0         18 bytes: f16 scale d, then 16 bytes; low nibble j = element j, high = element j + 16; value = d * (nibble - 8).
+//   q4_0         18 bytes: f16 scale d, then 16 bytes; low nibble j = element j, high = element j + 16; value = d *
+//   (nibble - 8).
 //
 // Thread rule: pure functions.
 #pragma once
@@ -19,9 +20,9 @@
 
 namespace plumb::blocks {
 
-inline constexpr int kBlock = 32;            // elements of one mxfp4, q8_0 or q4_0 block
-inline constexpr int kMxfp4CodeBytes = 16;   // nibble bytes of one block, either layout
-inline constexpr int kMxfp4Bytes = 17;       // ggml layout: scale + codes
+inline constexpr int kBlock = 32;           // elements of one mxfp4, q8_0 or q4_0 block
+inline constexpr int kMxfp4CodeBytes = 16;  // nibble bytes of one block, either layout
+inline constexpr int kMxfp4Bytes = 17;      // ggml layout: scale + codes
 inline constexpr int kQ8Bytes = 34;
 inline constexpr int kQ4Bytes = 18;
 inline constexpr std::uint8_t kE8m0Nan = 0xFF;
@@ -47,9 +48,9 @@ float e8m0_to_float(std::uint8_t scale);
 // One block of 32 values. HF layout, codes[16].
 void decode_mxfp4_hf(const std::uint8_t* codes, std::uint8_t scale, float* out);
 
-// Encodes 32 values. The scale is 2^(floor(log2(max |v|)) - 2), 2 being the exponent of E2M1's largest value (OCP MX 1.0,
-// section 6.3), raised to at least 2^-127; codes are the nearest E2M1 values, ties to the even code, saturating at 6.
-// An all-zero block gets scale byte 127. REQUIRES: finite values. Returns the scale byte.
+// Encodes 32 values. The scale is 2^(floor(log2(max |v|)) - 2), 2 being the exponent of E2M1's largest value (OCP
+// MX 1.0, section 6.3), raised to at least 2^-127; codes are the nearest E2M1 values, ties to the even code, saturating
+// at 6. An all-zero block gets scale byte 127. REQUIRES: finite values. Returns the scale byte.
 std::uint8_t encode_mxfp4_hf(const float* values, std::uint8_t* codes);
 
 // ggml layout, one block of 17 bytes.
@@ -60,13 +61,13 @@ void encode_mxfp4(const float* values, std::uint8_t* block);
 void renibble_hf_to_ggml(const std::uint8_t* hf_codes, std::uint8_t* ggml_codes);
 void renibble_ggml_to_hf(const std::uint8_t* ggml_codes, std::uint8_t* hf_codes);
 
-// One block of 34 bytes. Encode: d = max|v| / 127 as f16, q = round(v / d) half away from zero with the unrounded d, as the
-// files in circulation were made. REQUIRES (encode): finite values with max|v| <= 127 * 65504.
+// One block of 34 bytes. Encode: d = max|v| / 127 as f16, q = round(v / d) half away from zero with the unrounded d, as
+// the files in circulation were made. REQUIRES (encode): finite values with max|v| <= 127 * 65504.
 void decode_q8_0(const std::uint8_t* block, float* out);
 void encode_q8_0(const float* values, std::uint8_t* block);
 
-// One block of 18 bytes. Encode: d = (the value of largest magnitude) / -8 as f16, nibble = min(15, trunc(v / d + 8.5)).
-// REQUIRES (encode): finite values with max|v| <= 8 * 65504.
+// One block of 18 bytes. Encode: d = (the value of largest magnitude) / -8 as f16, nibble = min(15, trunc(v / d
+// + 8.5)). REQUIRES (encode): finite values with max|v| <= 8 * 65504.
 void decode_q4_0(const std::uint8_t* block, float* out);
 void encode_q4_0(const float* values, std::uint8_t* block);
 

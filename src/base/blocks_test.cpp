@@ -130,7 +130,9 @@ TEST(Mxfp4, EncodePicksTheNearestValue) {
     for (int i = 0; i < 32; ++i) {
       ASSERT_EQ(out[i], out_ggml[i]);
       double best = std::numeric_limits<double>::infinity();
-      for (const float code : kE2m1) best = std::min(best, std::fabs(static_cast<double>(values[i]) - static_cast<double>(code) * e8m0_to_float(scale)));
+      for (const float code : kE2m1)
+        best = std::min(best,
+                        std::fabs(static_cast<double>(values[i]) - static_cast<double>(code) * e8m0_to_float(scale)));
       ASSERT_EQ(std::fabs(static_cast<double>(values[i]) - static_cast<double>(out[i])), best);
     }
   }
@@ -245,7 +247,8 @@ TEST(DType, NamesAndIdsAreUnique) {
       EXPECT_EQ(dtype_from_safetensors(row.safetensors_name), row.type);
     }
   }
-  for (const std::uint32_t id : {4U, 5U, 31U, 33U, 36U, 38U, 1000U, 0xFFFFFFFFU}) EXPECT_FALSE(dtype_from_ggml(id)) << id;
+  for (const std::uint32_t id : {4U, 5U, 31U, 33U, 36U, 38U, 1000U, 0xFFFFFFFFU})
+    EXPECT_FALSE(dtype_from_ggml(id)) << id;
   EXPECT_FALSE(dtype_from_safetensors(""));
 }
 

@@ -8,7 +8,9 @@
 namespace plumb {
 namespace {
 
-// Block sizes of the ggml types follow the published struct layouts (ggml-common.h); the numbers are the on-disk contract.
+// Block sizes of the ggml types follow the published struct layouts (ggml-common.h); the numbers are the on-disk
+// contract.
+// clang-format off
 constexpr std::array kTable = {
     //        type            name      elems bytes ggml  safetensors
     DTypeInfo{DType::f64,     "f64",       1,   8,  28, "F64"},
@@ -56,7 +58,9 @@ constexpr std::array kTable = {
     DTypeInfo{DType::tq2_0,   "tq2_0",   256,  66,  35, ""},
     DTypeInfo{DType::mxfp4,   "mxfp4",    32,  17,  39, ""},
     DTypeInfo{DType::nvfp4,   "nvfp4",    64,  36,  40, ""},
+    DTypeInfo{DType::q1_0,    "q1_0",    128,  18,  41, ""},
 };
+// clang-format on
 
 constexpr bool rows_follow_the_enum() {
   for (std::size_t i = 0; i < kTable.size(); ++i) {

@@ -14,20 +14,60 @@ namespace plumb {
 
 enum class DType : std::uint8_t {
   // plain
-  f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean, c64,
+  f64,
+  f32,
+  f16,
+  bf16,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
+  c64,
   // small floats as safetensors names them
-  f8_e4m3, f8_e5m2, f8_e8m0, f6_e2m3, f6_e3m2, f4_e2m1,
+  f8_e4m3,
+  f8_e5m2,
+  f8_e8m0,
+  f6_e2m3,
+  f6_e3m2,
+  f4_e2m1,
   // ggml block types
-  q4_0, q4_1, q5_0, q5_1, q8_0, q8_1, q2_k, q3_k, q4_k, q5_k, q6_k, q8_k,
-  iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, iq4_nl, iq4_xs, tq1_0, tq2_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q8_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  q8_k,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  iq4_nl,
+  iq4_xs,
+  tq1_0,
+  tq2_0,
   mxfp4,  // 17 bytes: E8M0 scale, then 16 bytes of nibbles; see base/blocks.h
   nvfp4,  // 36 bytes: 4 UE4M3 scales, then 32 bytes of nibbles
+  q1_0,
 };
-inline constexpr int kDTypeCount = static_cast<int>(DType::nvfp4) + 1;
+inline constexpr int kDTypeCount = static_cast<int>(DType::q1_0) + 1;
 
 struct DTypeInfo {
   DType type;
-  std::string_view name;              // Plumb's own name, lower case: "q8_0"; stable, used in --json output
+  std::string_view name;  // Plumb's own name, lower case: "q8_0"; stable, used in --json output
   std::uint32_t block_elements;
   std::uint32_t block_bytes;
   int ggml_id;                        // the type number in a GGUF tensor table, -1 when the container has none

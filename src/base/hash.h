@@ -21,9 +21,11 @@ struct Digest128 {
   std::string hex() const;
 };
 
-std::uint64_t hash64(std::span<const std::byte> bytes, std::uint64_t seed = 0);   // XXH3 64
-Digest128 hash128(std::span<const std::byte> bytes);                              // XXH3 128
-inline std::uint64_t hash64(std::string_view text, std::uint64_t seed = 0) { return hash64(std::as_bytes(std::span(text)), seed); }
+std::uint64_t hash64(std::span<const std::byte> bytes, std::uint64_t seed = 0);  // XXH3 64
+Digest128 hash128(std::span<const std::byte> bytes);                             // XXH3 128
+inline std::uint64_t hash64(std::string_view text, std::uint64_t seed = 0) {
+  return hash64(std::as_bytes(std::span(text)), seed);
+}
 inline Digest128 hash128(std::string_view text) { return hash128(std::as_bytes(std::span(text))); }
 
 // XXH3 128 over a stream: the digest equals hash128 of all parts joined. Thread rule: one thread at a time.

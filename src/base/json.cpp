@@ -117,10 +117,10 @@ class Builder {
   std::string_view subject_;
   const ParseLimits& limits_;
   json root_;
-  std::vector<json*> stack_;             // open containers, outermost first
-  std::vector<const std::string*> keys_; // the key under which each of them stands, null in an array or at the root
-  const std::string* key_ = nullptr;     // the key whose value comes next
-  json* slot_ = nullptr;                 // and where that value goes
+  std::vector<json*> stack_;              // open containers, outermost first
+  std::vector<const std::string*> keys_;  // the key under which each of them stands, null in an array or at the root
+  const std::string* key_ = nullptr;      // the key whose value comes next
+  json* slot_ = nullptr;                  // and where that value goes
   std::optional<Error> error_;
 };
 
@@ -128,8 +128,9 @@ class Builder {
 
 Result<json> parse_json(std::string_view text, std::string_view subject, const ParseLimits& limits) {
   if (text.size() > limits.max_header_bytes) {
-    return fail(ErrorCode::limit_exceeded, "JSON text is larger than the limit of " +
-                std::to_string(limits.max_header_bytes) + " bytes", std::string(subject), "", std::to_string(text.size()));
+    return fail(ErrorCode::limit_exceeded,
+                "JSON text is larger than the limit of " + std::to_string(limits.max_header_bytes) + " bytes",
+                std::string(subject), "", std::to_string(text.size()));
   }
   // The library takes a NUL byte for the end of its input, so what follows one would go unread.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {

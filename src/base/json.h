@@ -12,8 +12,8 @@ namespace plumb {
 
 // Parses `text` as one JSON value (RFC 8259). `subject` is the file or request that errors name.
 //
-// Stricter than the grammar where two readers could disagree: duplicate keys in an object, invalid UTF-8, a raw NUL byte
-// and anything after the value are errors. The parser does not recurse, so nesting costs no stack; it stops at
+// Stricter than the grammar where two readers could disagree: duplicate keys in an object, invalid UTF-8, a raw NUL
+// byte and anything after the value are errors. The parser does not recurse, so nesting costs no stack; it stops at
 // limits.max_depth. Time and memory are linear in text.size() (a value costs at most about 40 bytes per byte of text).
 //
 // Errors: malformed (value holds line and column), limit_exceeded (text above limits.max_header_bytes, or depth).

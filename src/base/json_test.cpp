@@ -16,7 +16,8 @@ Error error_of(std::string_view text, const ParseLimits& limits = {}) {
 }
 
 TEST(Json, ReadsEveryKindOfValue) {
-  auto result = parse_json(R"( {"a":[1,-2,2.5,true,null,"\u00e9\ud83d\ude00",[],{}],"b":{"c":18446744073709551615}} )", "x");
+  auto result =
+      parse_json(R"( {"a":[1,-2,2.5,true,null,"\u00e9\ud83d\ude00",[],{}],"b":{"c":18446744073709551615}} )", "x");
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   const nlohmann::json& v = result.value();
   EXPECT_EQ(v["a"].size(), 8U);
@@ -56,11 +57,11 @@ TEST(Json, HundredThousandBracketsCostNoStack) {
 }
 
 TEST(Json, RefusesWhatIsNotOneDocument) {
-  for (std::string_view text : {std::string_view(""), std::string_view("{} x"), std::string_view("{}{}"), std::string_view("{}\0", 3),
-                                std::string_view("[1,]"), std::string_view("{\"a\"}"), std::string_view("nul"),
-                                std::string_view("[1e999]"), std::string_view("\"\xff\""), std::string_view("\"\xed\xa0\x80\""),
-                                std::string_view("\"\\ud800\""), std::string_view("\"a\nb\""), std::string_view("// c\n1"),
-                                std::string_view("NaN"), std::string_view("01")}) {
+  for (std::string_view text :
+       {std::string_view(""), std::string_view("{} x"), std::string_view("{}{}"), std::string_view("{}\0", 3),
+        std::string_view("[1,]"), std::string_view("{\"a\"}"), std::string_view("nul"), std::string_view("[1e999]"),
+        std::string_view("\"\xff\""), std::string_view("\"\xed\xa0\x80\""), std::string_view("\"\\ud800\""),
+        std::string_view("\"a\nb\""), std::string_view("// c\n1"), std::string_view("NaN"), std::string_view("01")}) {
     EXPECT_EQ(error_of(text).code, ErrorCode::malformed) << printable(text);
   }
 }

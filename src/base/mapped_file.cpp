@@ -19,8 +19,8 @@ namespace {
 // What the signal handler may look at: a fixed table of atomics, because a handler can neither lock nor allocate. It is
 // process-wide since the signal is.
 struct Slot {
-  std::atomic<std::uintptr_t> base{0};  // 0: free
-  std::atomic<std::size_t> size{0};     // rounded up to whole pages
+  std::atomic<std::uintptr_t> base{0};           // 0: free
+  std::atomic<std::size_t> size{0};              // rounded up to whole pages
   std::atomic<std::uint64_t> fault{UINT64_MAX};  // offset of the first page that could not be read
 };
 constexpr std::size_t kSlots = 4096;
@@ -139,8 +139,9 @@ Result<MappedFile> MappedFile::open(const std::string& path, const ParseLimits& 
   }
   const auto size = static_cast<std::uint64_t>(state->opened.st_size);
   if (size > limits.max_file_bytes) {
-    return fail(ErrorCode::limit_exceeded, "file is larger than the limit of " + std::to_string(limits.max_file_bytes) + " bytes",
-                path, "", std::to_string(size));
+    return fail(ErrorCode::limit_exceeded,
+                "file is larger than the limit of " + std::to_string(limits.max_file_bytes) + " bytes", path, "",
+                std::to_string(size));
   }
   if (size == 0) return MappedFile(std::move(state));
   install_handler();
@@ -151,7 +152,8 @@ Result<MappedFile> MappedFile::open(const std::string& path, const ParseLimits& 
   state->size = size;
   state->mapped = (size + page - 1) / page * page;
   state->slot = take_slot(reinterpret_cast<std::uintptr_t>(base), state->mapped);
-  if (state->slot == nullptr) return fail(ErrorCode::capacity, "too many files are mapped", path, "", std::to_string(kSlots));
+  if (state->slot == nullptr)
+    return fail(ErrorCode::capacity, "too many files are mapped", path, "", std::to_string(kSlots));
   return MappedFile(std::move(state));
 }
 
@@ -166,8 +168,8 @@ Status MappedFile::check() const {
   struct stat now = {};
   const bool shorter = ::fstat(state_->descriptor, &now) == 0 && static_cast<std::uint64_t>(now.st_size) < state_->size;
   return fail(shorter ? ErrorCode::truncated : ErrorCode::io,
-              shorter ? "file was cut short while it was mapped" : "a page of the mapped file could not be read", state_->path, "",
-              "offset " + std::to_string(offset));
+              shorter ? "file was cut short while it was mapped" : "a page of the mapped file could not be read",
+              state_->path, "", "offset " + std::to_string(offset));
 }
 
 Status MappedFile::verify_unchanged() const {
@@ -176,8 +178,9 @@ Status MappedFile::verify_unchanged() const {
   if (::fstat(state_->descriptor, &now) != 0) return io_error("cannot stat", state_->path);
   const struct stat& then = state_->opened;
   if (now.st_size != then.st_size) {
-    return fail(now.st_size < then.st_size ? ErrorCode::truncated : ErrorCode::io, "size changed while the file was open",
-                state_->path, "", std::to_string(now.st_size) + " bytes, was " + std::to_string(then.st_size));
+    return fail(now.st_size < then.st_size ? ErrorCode::truncated : ErrorCode::io,
+                "size changed while the file was open", state_->path, "",
+                std::to_string(now.st_size) + " bytes, was " + std::to_string(then.st_size));
   }
   if (now.st_mtim.tv_sec != then.st_mtim.tv_sec || now.st_mtim.tv_nsec != then.st_mtim.tv_nsec) {
     return fail(ErrorCode::io, "file was written to while it was open", state_->path);

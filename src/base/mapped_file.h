@@ -4,8 +4,8 @@
 // the page cache for hours, so a copy tool that rewrites it in place must not take the server down. The first open()
 // installs a process-wide SIGBUS handler. When the fault lies inside a mapping of this class, the handler puts
 // zero pages over the rest of that mapping and records the offset; the faulting thread goes on with zeros, whichever
-// thread and kernel it is, and check() then returns the error. A fault anywhere else goes to the handler that was there before.
-// So whoever computes from a mapping calls check() before the result leaves: after a load, and after a step
+// thread and kernel it is, and check() then returns the error. A fault anywhere else goes to the handler that was there
+// before. So whoever computes from a mapping calls check() before the result leaves: after a load, and after a step
 // that read weights in place. It costs one atomic load.
 //
 // What it cannot see: a file rewritten with other bytes of the same length. verify_unchanged() compares size and

@@ -20,7 +20,8 @@ class MappedFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = (fs::temp_directory_path() / ("plumb_map_" + std::to_string(::getpid()) + "_" +
-             ::testing::UnitTest::GetInstance()->current_test_info()->name())).string();
+                                          ::testing::UnitTest::GetInstance()->current_test_info()->name()))
+                .string();
   }
   void TearDown() override { fs::remove_all(path_); }
   void write(std::size_t size, char fill = 'x') { std::ofstream(path_, std::ios::binary) << std::string(size, fill); }
@@ -122,10 +123,12 @@ TEST_F(MappedFileTest, SlotsAreReturned) {
 using MappedFileDeathTest = MappedFileTest;
 TEST_F(MappedFileDeathTest, ForeignFaultsKeepTheirOwnHandler) {
   write(100);
-  EXPECT_DEATH({
-    auto file = MappedFile::open(path_);
-    ::raise(SIGBUS);
-  }, "");
+  EXPECT_DEATH(
+      {
+        auto file = MappedFile::open(path_);
+        ::raise(SIGBUS);
+      },
+      "");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // A file that appears under its name whole or not at all.
 //
-// Bytes go to a neighbour named "<path>.part-<pid>-<n>"; commit() flushes it to the disk and renames it. Without commit()
-// (an error, a cancelled run) the destructor removes it; a killed process leaves the neighbour, never a half-written file
-// under the final name. An existing file at the path stays as it was until the rename replaces it.
+// Bytes go to a neighbour named "<path>.part-<pid>-<n>"; commit() flushes it to the disk and renames it. Without
+// commit() (an error, a cancelled run) the destructor removes it; a killed process leaves the neighbour, never a
+// half-written file under the final name. An existing file at the path stays as it was until the rename replaces it.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) noexcept;
   ~OutputFile();
 
-  // Appends. Buffered, so a full disk may be reported by a later write or by commit(). After an error every further call
-  // returns that error. Thread rule: one thread at a time.
+  // Appends. Buffered, so a full disk may be reported by a later write or by commit(). After an error every further
+  // call returns that error. Thread rule: one thread at a time.
   Status write(std::span<const std::byte> bytes);
 
   // Bytes written so far, buffered ones included.

@@ -39,7 +39,8 @@ TEST_F(OutputFileTest, AppearsWholeOnCommit) {
   auto file = OutputFile::create(path_);
   ASSERT_TRUE(file.ok()) << file.error().to_string();
   std::string expected;
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1 << 19}, std::size_t{1 << 20}, std::size_t{3 << 20}, std::size_t{5}}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1 << 19}, std::size_t{1 << 20},
+                                 std::size_t{3 << 20}, std::size_t{5}}) {
     const std::string part(size, static_cast<char>('a' + size % 7));
     ASSERT_TRUE(file->write(bytes(part)).ok());
     expected += part;

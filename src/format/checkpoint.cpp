@@ -23,13 +23,14 @@ struct Foreign {
   std::string_view magic;
   std::string_view name;
 };
-constexpr std::array<Foreign, 7> kForeign = {{{"PK\x03\x04", "a PyTorch or NumPy zip archive"},
-                                              {"\x80\x02", "a Python pickle"},
-                                              {"lmgg", "a GGML file from before GGUF"},
-                                              {"tjgg", "a GGJT file from before GGUF"},
-                                              {"fmgg", "a GGMF file from before GGUF"},
-                                              {"\x89HDF", "an HDF5 file"},
-                                              {"version https://git-lfs", "a Git LFS pointer, not the file it points to"}}};
+constexpr std::array<Foreign, 7> kForeign = {
+    {{"PK\x03\x04", "a PyTorch or NumPy zip archive"},
+     {"\x80\x02", "a Python pickle"},
+     {"lmgg", "a GGML file from before GGUF"},
+     {"tjgg", "a GGJT file from before GGUF"},
+     {"fmgg", "a GGMF file from before GGUF"},
+     {"\x89HDF", "an HDF5 file"},
+     {"version https://git-lfs", "a Git LFS pointer, not the file it points to"}}};
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
@@ -62,15 +63,18 @@ Result<std::string> choose_in_directory(const std::string& path) {
   for (const auto& entry : fs::directory_iterator(path, ec)) {
     const std::string name = entry.path().filename().string();
     if (!name.ends_with(".gguf")) continue;
-    if (name.find("-of-") != std::string::npos && name.find("-00001-of-") == std::string::npos) continue;  // a later part
+    if (name.find("-of-") != std::string::npos && name.find("-00001-of-") == std::string::npos)
+      continue;  // a later part
     found.push_back(entry.path().string());
   }
   if (ec) return fail(ErrorCode::io, "cannot list: " + ec.message(), path);
   if (found.size() == 1) return found.front();
   if (found.empty()) {
-    return fail(ErrorCode::not_found, "folder holds no model.safetensors, model.safetensors.index.json or .gguf file", path);
+    return fail(ErrorCode::not_found, "folder holds no model.safetensors, model.safetensors.index.json or .gguf file",
+                path);
   }
-  return fail(ErrorCode::invalid_argument, "folder holds several GGUF files; name one of them", path, "", std::to_string(found.size()));
+  return fail(ErrorCode::invalid_argument, "folder holds several GGUF files; name one of them", path, "",
+              std::to_string(found.size()));
 }
 
 }  // namespace
@@ -106,14 +110,16 @@ Result<Checkpoint> Checkpoint::open_file(const std::string& path, const ParseLim
   if (head.size() > 8 && head[8] == '{' && head[7] == '\0') return open_safetensors(std::move(file), limits);
   for (const Foreign& foreign : kForeign) {
     if (head.starts_with(foreign.magic)) {
-      return fail(ErrorCode::unsupported, "is " + std::string(foreign.name) + "; GGUF and safetensors are supported", path);
+      return fail(ErrorCode::unsupported, "is " + std::string(foreign.name) + "; GGUF and safetensors are supported",
+                  path);
     }
   }
   if (path.ends_with(".json")) return open_index(std::move(file), limits);
   // Too damaged to tell by content: the reader that the name asks for says what is wrong with it.
   if (path.ends_with(".safetensors")) return open_safetensors(std::move(file), limits);
   if (path.ends_with(".gguf")) return open_gguf(std::move(file), limits);
-  return fail(ErrorCode::malformed, "is neither a GGUF nor a safetensors file", path, "magic", printable(head.substr(0, 8)));
+  return fail(ErrorCode::malformed, "is neither a GGUF nor a safetensors file", path, "magic",
+              printable(head.substr(0, 8)));
 }
 
 Result<Checkpoint> Checkpoint::open_safetensors(MappedFile file, const ParseLimits& limits) {
@@ -178,7 +184,8 @@ Result<Checkpoint> Checkpoint::open_gguf(MappedFile file, const ParseLimits& lim
   const std::string path = file.path();
   checkpoint.add(std::move(file), std::move(contents->tensors));
 
-  // A split file says so in its first part: split.count parts named -00001-of-0000N, split.tensors.count tensors in all.
+  // A split file says so in its first part: split.count parts named -00001-of-0000N, split.tensors.count tensors in
+  // all.
   const auto* count = checkpoint.metadata_.get<std::uint64_t>("split.count");
   const std::uint64_t parts = count == nullptr ? 1 : *count;
   if (parts > 1) {
@@ -187,11 +194,13 @@ Result<Checkpoint> Checkpoint::open_gguf(MappedFile file, const ParseLimits& lim
       return fail(ErrorCode::invalid_argument, "is not the first part of a split file; open that one", path, "split.no",
                   number == nullptr ? "nothing" : std::to_string(*number));
     }
-    if (parts > 65535) return fail(ErrorCode::limit_exceeded, "more parts than 65535", path, "split.count", std::to_string(parts));
+    if (parts > 65535)
+      return fail(ErrorCode::limit_exceeded, "more parts than 65535", path, "split.count", std::to_string(parts));
     const auto part_count = static_cast<unsigned>(parts);
     const std::string suffix = split_name("", 0, part_count);
     if (!path.ends_with(suffix)) {
-      return fail(ErrorCode::malformed, "file of " + std::to_string(parts) + " parts must be named ..." + suffix, path, "split.count", file_name(path));
+      return fail(ErrorCode::malformed, "file of " + std::to_string(parts) + " parts must be named ..." + suffix, path,
+                  "split.count", file_name(path));
     }
     const std::string stem = path.substr(0, path.size() - suffix.size());
     for (unsigned part = 1; part < part_count; ++part) {
@@ -201,7 +210,8 @@ Result<Checkpoint> Checkpoint::open_gguf(MappedFile file, const ParseLimits& lim
       const auto* no = more->metadata.get<std::uint64_t>("split.no");
       const auto* of = more->metadata.get<std::uint64_t>("split.count");
       if (no == nullptr || of == nullptr || *no != part || *of != parts) {
-        return fail(ErrorCode::malformed, "part does not belong here: expected part " + std::to_string(part) + " of " + std::to_string(parts),
+        return fail(ErrorCode::malformed,
+                    "part does not belong here: expected part " + std::to_string(part) + " of " + std::to_string(parts),
                     next.path(), "split.no", no == nullptr ? "nothing" : std::to_string(*no));
       }
       checkpoint.add(std::move(next), std::move(more->tensors));
@@ -209,7 +219,8 @@ Result<Checkpoint> Checkpoint::open_gguf(MappedFile file, const ParseLimits& lim
     const auto* declared = checkpoint.metadata_.find("split.tensors.count");
     const auto have = checkpoint.tensors_.size();
     if (declared != nullptr && describe(declared->value) != std::to_string(have)) {
-      return fail(ErrorCode::missing_tensor, "parts hold " + std::to_string(have) + " tensors together, another number is declared", path,
+      return fail(ErrorCode::missing_tensor,
+                  "parts hold " + std::to_string(have) + " tensors together, another number is declared", path,
                   "split.tensors.count", describe(declared->value));
     }
   }
@@ -233,7 +244,8 @@ Status Checkpoint::finish(std::string_view subject) {
   std::iota(by_name_.begin(), by_name_.end(), 0U);
   const auto name = [&](std::uint32_t i) -> const std::string& { return tensors_[i].name; };
   std::sort(by_name_.begin(), by_name_.end(), [&](auto a, auto b) { return name(a) < name(b); });
-  const auto twice = std::adjacent_find(by_name_.begin(), by_name_.end(), [&](auto a, auto b) { return name(a) == name(b); });
+  const auto twice =
+      std::adjacent_find(by_name_.begin(), by_name_.end(), [&](auto a, auto b) { return name(a) == name(b); });
   if (twice != by_name_.end()) {
     return fail(ErrorCode::malformed, "tensor name appears twice", std::string(subject), printable(name(*twice)));
   }
@@ -278,10 +290,12 @@ Status reject_nan_scales(const TensorView& tensor, std::string_view subject) {
   } else if (tensor.dtype == DType::u8 || tensor.dtype == DType::f8_e8m0) {
     at = blocks::find_nan_scale(bytes);
   } else {
-    return fail(ErrorCode::invalid_argument, "has no E8M0 scales", std::string(subject), tensor.name, std::string(to_string(tensor.dtype)));
+    return fail(ErrorCode::invalid_argument, "has no E8M0 scales", std::string(subject), tensor.name,
+                std::string(to_string(tensor.dtype)));
   }
   if (!at) return {};
-  return fail(ErrorCode::malformed, "block scale 0xFF is NaN", std::string(subject), printable(tensor.name), "block " + std::to_string(*at));
+  return fail(ErrorCode::malformed, "block scale 0xFF is NaN", std::string(subject), printable(tensor.name),
+              "block " + std::to_string(*at));
 }
 
 }  // namespace plumb::format

@@ -21,12 +21,14 @@ std::string_view to_string(Container container);
 
 // A stored tensor, still in the mapped file.
 struct TensorView {
-  std::string name;                  // as the container spells it
+  std::string name;  // as the container spells it
   DType dtype = DType::f32;
-  std::vector<std::uint64_t> shape;  // outermost first, innermost (contiguous) last; empty for a scalar. GGUF's ne reversed
-  std::span<const std::byte> data;   // exactly tensor_bytes(dtype, shape); GGUF data is aligned to at least 8 bytes, safetensors data need not be
-  std::uint32_t file = 0;            // index into Checkpoint::files()
-  std::uint64_t offset = 0;          // of data in that file
+  std::vector<std::uint64_t>
+      shape;  // outermost first, innermost (contiguous) last; empty for a scalar. GGUF's ne reversed
+  std::span<const std::byte> data;  // exactly tensor_bytes(dtype, shape); GGUF data is aligned to at least 8 bytes,
+                                    // safetensors data need not be
+  std::uint32_t file = 0;           // index into Checkpoint::files()
+  std::uint64_t offset = 0;         // of data in that file
 
   std::uint64_t elements() const { return *element_count(shape); }  // cannot wrap: checked when the file was opened
 };
@@ -49,13 +51,15 @@ class Checkpoint {
   //     or else exactly one *.gguf (or the first part of a split one);
   //   - a .safetensors or .gguf file, told apart by content; an index file; the first part of a split GGUF.
   // Time and memory are linear in the headers' size, and that is bounded by the files' real size.
-  // Errors: not_found, io, truncated, malformed, limit_exceeded, unsupported; missing_tensor and unexpected_tensor when the
-  // index or the split count disagrees with the shards. Each names file, field and value.
+  // Errors: not_found, io, truncated, malformed, limit_exceeded, unsupported; missing_tensor and unexpected_tensor when
+  // the index or the split count disagrees with the shards. Each names file, field and value.
   static Result<Checkpoint> open(const std::string& path, const ParseLimits& limits = {});
 
   Container container() const { return container_; }
-  const std::string& path() const { return path_; }            // as given to open()
-  const std::string& directory() const { return directory_; }  // where config.json and tokenizer.json of an HF checkpoint stand
+  const std::string& path() const { return path_; }  // as given to open()
+  const std::string& directory() const {
+    return directory_;
+  }  // where config.json and tokenizer.json of an HF checkpoint stand
   std::span<const CheckpointFile> files() const { return files_; }
 
   // File order, and inside a file by offset; stable for one set of files.
@@ -98,8 +102,8 @@ class Checkpoint {
   Metadata metadata_;
 };
 
-// Rejects E8M0 NaN scales (byte 0xFF): in the blocks of a mxfp4 tensor, or in every byte of a separate u8 or f8_e8m0 scale
-// tensor. Reads the whole tensor. Other dtypes: invalid_argument. Error: malformed, value = index of the block.
+// Rejects E8M0 NaN scales (byte 0xFF): in the blocks of a mxfp4 tensor, or in every byte of a separate u8 or f8_e8m0
+// scale tensor. Reads the whole tensor. Other dtypes: invalid_argument. Error: malformed, value = index of the block.
 Status reject_nan_scales(const TensorView& tensor, std::string_view subject);
 
 }  // namespace plumb::format

@@ -67,7 +67,8 @@ std::optional<std::uint64_t> to_uint(const Scalar& scalar, const UintRange& rang
     value = *u;
   } else if (const auto* i = std::get_if<std::int64_t>(&scalar); i != nullptr && *i >= 0) {
     value = static_cast<std::uint64_t>(*i);
-  } else if (const auto* d = std::get_if<double>(&scalar); d != nullptr && *d >= 0 && *d < 0x1p53 && std::floor(*d) == *d) {
+  } else if (const auto* d = std::get_if<double>(&scalar);
+             d != nullptr && *d >= 0 && *d < 0x1p53 && std::floor(*d) == *d) {
     value = static_cast<std::uint64_t>(*d);
   } else {
     return std::nullopt;
@@ -140,7 +141,8 @@ Result<std::vector<T>> many(const Config& config, std::string_view key, const Va
   if (list == nullptr) return config.error(key, "must be a list, each " + wanted.text, describe_value(value));
   for (std::size_t i = 0; i < list->size(); ++i) {
     if (!add((*list)[i])) {
-      return config.error(std::string(key) + "[" + std::to_string(i) + "]", "must be " + wanted.text, describe_scalar((*list)[i]));
+      return config.error(std::string(key) + "[" + std::to_string(i) + "]", "must be " + wanted.text,
+                          describe_scalar((*list)[i]));
     }
   }
   return out;
@@ -156,7 +158,8 @@ Result<Config> Config::from_json(std::string_view text, std::string_view subject
   PLUMB_ASSIGN(const json root, parse_json(text, subject, limits));
   Config config;
   config.subject_ = subject;
-  if (!root.is_object()) return fail(ErrorCode::malformed, "must hold one JSON object", config.subject_, "", root.type_name());
+  if (!root.is_object())
+    return fail(ErrorCode::malformed, "must hold one JSON object", config.subject_, "", root.type_name());
   // Recursion is bounded: parse_json has refused nesting above limits.max_depth.
   const auto flatten = [&config](const auto& self, const json& object, const std::string& prefix) -> void {
     for (const auto& [name, value] : object.items()) {
@@ -195,9 +198,11 @@ Result<Config> Config::from_metadata(const Metadata& metadata, std::string_view 
   for (const MetaEntry& entry : metadata.entries()) {
     const auto* array = std::get_if<MetaArray>(&entry.value);
     if (array == nullptr) {
-      std::visit([&]<class T>(const T& value) {
-        if constexpr (!std::is_same_v<T, MetaArray>) config.entries_.push_back({entry.key, Scalar(value)});
-      }, entry.value);
+      std::visit(
+          [&]<class T>(const T& value) {
+            if constexpr (!std::is_same_v<T, MetaArray>) config.entries_.push_back({entry.key, Scalar(value)});
+          },
+          entry.value);
       continue;
     }
     if (array->size() > limits.max_layers) continue;
@@ -224,13 +229,15 @@ Result<Config> Config::from_metadata(const Metadata& metadata, std::string_view 
 
 Status Config::sort_entries() {
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
-  const auto twice = std::adjacent_find(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.key == b.key; });
+  const auto twice = std::adjacent_find(entries_.begin(), entries_.end(),
+                                        [](const Entry& a, const Entry& b) { return a.key == b.key; });
   if (twice != entries_.end()) return error(twice->key, "key stands twice, once spelled with a dot and once nested");
   return {};
 }
 
 const Value* Config::find(std::string_view key) const {
-  const auto at = std::lower_bound(entries_.begin(), entries_.end(), key, [](const Entry& e, std::string_view k) { return e.key < k; });
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                   [](const Entry& e, std::string_view k) { return e.key < k; });
   return at != entries_.end() && at->key == key ? &at->value : nullptr;
 }
 

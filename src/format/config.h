@@ -25,10 +25,10 @@ struct RealRange {
 };
 
 // Keys of nested objects are joined by dots: "rope_scaling.factor". JSON null counts as absent.
-// Accessors: require_* gives not_found when the key is absent; optional_* gives the fallback then. A value of another type
-// or outside the range is malformed either way. Each error names the file, the key, what is expected and what was found.
-// An integer where a real is wanted is converted; a real where an integer is wanted is accepted only when it is whole.
-// Thread rule: const methods from any thread.
+// Accessors: require_* gives not_found when the key is absent; optional_* gives the fallback then. A value of another
+// type or outside the range is malformed either way. Each error names the file, the key, what is expected and what was
+// found. An integer where a real is wanted is converted; a real where an integer is wanted is accepted only when it is
+// whole. Thread rule: const methods from any thread.
 class Config {
  public:
   // Parses config.json's text. Errors: those of parse_json; malformed when the text is not an object.
@@ -39,7 +39,8 @@ class Config {
 
   // Copies GGUF keys. Arrays of more than limits.max_layers entries are left out: a setting has at most one value per
   // layer, and a vocabulary is read through Metadata.
-  static Result<Config> from_metadata(const Metadata& metadata, std::string_view subject, const ParseLimits& limits = {});
+  static Result<Config> from_metadata(const Metadata& metadata, std::string_view subject,
+                                      const ParseLimits& limits = {});
 
   const std::string& subject() const { return subject_; }
 
@@ -70,7 +71,8 @@ class Config {
   // All keys with their values for people, sorted by key.
   std::vector<std::pair<std::string, std::string>> describe_all() const;
 
-  // One leaf. List elements are scalars; `branch` stands for an object or a list of non-scalars, which has no value itself.
+  // One leaf. List elements are scalars; `branch` stands for an object or a list of non-scalars, which has no value
+  // itself.
   struct Branch {};
   using Scalar = std::variant<bool, std::int64_t, std::uint64_t, double, std::string>;
   using Value = std::variant<Branch, Scalar, std::vector<Scalar>>;

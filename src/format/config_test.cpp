@@ -40,9 +40,11 @@ TEST(Config, ErrorsNameFileKeyRangeAndValue) {
   EXPECT_EQ(text(c.require_uint("b")), "malformed: config.json: b: must be an integer of at least 0 (found \"x\")");
   EXPECT_EQ(text(c.require_uint("c")), "malformed: config.json: c: must be an integer of at least 0 (found 2.5)");
   EXPECT_EQ(text(c.require_uint("h")), "malformed: config.json: h: must be an integer of at least 0 (found true)");
-  EXPECT_EQ(text(c.optional_uint("e.f", 1, {0, 65535})), "malformed: config.json: e.f: must be an integer from 0 to 65535 (found 70000)");
+  EXPECT_EQ(text(c.optional_uint("e.f", 1, {0, 65535})),
+            "malformed: config.json: e.f: must be an integer from 0 to 65535 (found 70000)");
   EXPECT_EQ(text(c.require_uints("d")), "malformed: config.json: d[1]: must be an integer of at least 0 (found \"y\")");
-  EXPECT_EQ(text(c.require_real("e")), "malformed: config.json: e: must be a number from -1e+30 to 1e+30 (found an object)");
+  EXPECT_EQ(text(c.require_real("e")),
+            "malformed: config.json: e: must be a number from -1e+30 to 1e+30 (found an object)");
   EXPECT_EQ(text(c.require_bool("b")), "malformed: config.json: b: must be true or false (found \"x\")");
   EXPECT_EQ(text(c.require_string("h")), "malformed: config.json: h: must be a string (found true)");
   EXPECT_FALSE(c.require_uints("i").ok());

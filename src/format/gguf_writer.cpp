@@ -7,7 +7,9 @@
 
 namespace plumb::format {
 
-void GgufKeys::put_raw(std::span<const std::byte> bytes) { encoded_.insert(encoded_.end(), bytes.begin(), bytes.end()); }
+void GgufKeys::put_raw(std::span<const std::byte> bytes) {
+  encoded_.insert(encoded_.end(), bytes.begin(), bytes.end());
+}
 
 void GgufKeys::put_text(std::string_view text) {
   put(static_cast<std::uint64_t>(text.size()));
@@ -46,7 +48,8 @@ Result<TensorWriter> create_gguf(const std::string& path, const GgufKeys& keys, 
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const bool twice = i > 0 && sorted[i] == sorted[i - 1];
     if (twice || sorted[i].empty() || !is_utf8(sorted[i]) || sorted[i] == "general.alignment") {
-      return fail(ErrorCode::invalid_argument, twice ? "key is added twice" : "key cannot be written", path, printable(sorted[i]));
+      return fail(ErrorCode::invalid_argument, twice ? "key is added twice" : "key cannot be written", path,
+                  printable(sorted[i]));
     }
   }
   std::vector<std::byte> header;
@@ -63,7 +66,8 @@ Result<TensorWriter> create_gguf(const std::string& path, const GgufKeys& keys, 
   for (const TensorDecl& tensor : tensors) {
     const int id = dtype_info(tensor.dtype).ggml_id;
     if (id < 0) {
-      return fail(ErrorCode::unsupported, "GGUF has no such tensor type", path, printable(tensor.name), std::string(to_string(tensor.dtype)));
+      return fail(ErrorCode::unsupported, "GGUF has no such tensor type", path, printable(tensor.name),
+                  std::string(to_string(tensor.dtype)));
     }
     if (std::find(tensor.shape.begin(), tensor.shape.end(), 0U) != tensor.shape.end()) {
       return fail(ErrorCode::invalid_argument, "GGUF readers refuse a dimension of zero", path, printable(tensor.name));

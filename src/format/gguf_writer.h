@@ -42,9 +42,12 @@ class GgufKeys {
  private:
   template <class T>
   static constexpr MetaType type_of() {
-    if constexpr (std::is_same_v<T, bool>) return MetaType::boolean;
-    else if constexpr (std::is_same_v<T, float>) return MetaType::f32;
-    else if constexpr (std::is_same_v<T, double>) return MetaType::f64;
+    if constexpr (std::is_same_v<T, bool>)
+      return MetaType::boolean;
+    else if constexpr (std::is_same_v<T, float>)
+      return MetaType::f32;
+    else if constexpr (std::is_same_v<T, double>)
+      return MetaType::f64;
     else {
       static_assert(std::is_integral_v<T>);
       constexpr MetaType kSigned[] = {MetaType::i8, MetaType::i16, MetaType::i32, MetaType::i64};

@@ -1,5 +1,5 @@
-// Hostile checkpoints: each is generated here, must be refused with the stated code, must name the field, and may not make
-// the reader allocate more than a constant times the file's own size.
+// Hostile checkpoints: each is generated here, must be refused with the stated code, must name the field, and may not
+// make the reader allocate more than a constant times the file's own size.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
-// What opening may take at its peak. Measured: 12 bytes per byte of file on the worst of this list, a table of one-byte keys
-// (an entry and the growth of its vector against 17 bytes in the file), and under 5 KB for the small files. JSON's worst
-// case (a list of empty lists) takes 26 and is held to its own factor in MemoryOfJsonIsLinear.
+// What opening may take at its peak. Measured: 12 bytes per byte of file on the worst of this list, a table of one-byte
+// keys (an entry and the growth of its vector against 17 bytes in the file), and under 5 KB for the small files. JSON's
+// worst case (a list of empty lists) takes 26 and is held to its own factor in MemoryOfJsonIsLinear.
 constexpr std::size_t kBytesPerFileByte = 24;
 constexpr std::size_t kFixedBytes = 16 << 10;
 
@@ -33,7 +33,8 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 class HostileFile : public ScratchTest, public ::testing::WithParamInterface<Case> {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("plumb_hostile_" + std::to_string(::getpid()) + "_" + GetParam().name);
+    folder_ = std::filesystem::temp_directory_path() /
+              ("plumb_hostile_" + std::to_string(::getpid()) + "_" + GetParam().name);
     std::filesystem::create_directories(folder_);
   }
   void expect_refused(const std::string& file) const {
@@ -52,7 +53,8 @@ class HostileFile : public ScratchTest, public ::testing::WithParamInterface<Cas
   }
 };
 
-// ---- GGUF -------------------------------------------------------------------------------------------------------------
+// ---- GGUF
+// -------------------------------------------------------------------------------------------------------------
 
 // A file with one u32 key "a" and a tensor table given by `tensors`.
 Bytes one_key(std::uint64_t tensors) { return gguf_head(tensors, 1).str("a").u32(4).u32(7); }
@@ -64,7 +66,8 @@ Bytes alignment_file(std::uint32_t type, const std::function<void(Bytes&)>& valu
 }
 
 // One tensor "t" with these dimensions (innermost first), type and offset, and data bytes.
-std::string one_tensor(const std::vector<std::uint64_t>& dims, std::uint32_t type, std::uint64_t offset, std::size_t data) {
+std::string one_tensor(const std::vector<std::uint64_t>& dims, std::uint32_t type, std::uint64_t offset,
+                       std::size_t data) {
   Bytes b = gguf_head(1, 0).str("t").u32(static_cast<std::uint32_t>(dims.size()));
   for (const std::uint64_t dim : dims) b.u64(dim);
   return b.u32(type).u64(offset).align(32).zeros(data);
@@ -72,15 +75,40 @@ std::string one_tensor(const std::vector<std::uint64_t>& dims, std::uint32_t typ
 
 // Two f32[8] tensors, the second at `offset`; both would fit at 0 and 32.
 std::string two_tensors(std::uint64_t offset, std::size_t data, const char* second = "u") {
-  return gguf_head(2, 0).str("t").u32(1).u64(8).u32(0).u64(0).str(second).u32(1).u64(8).u32(0).u64(offset).align(32).zeros(data);
+  return gguf_head(2, 0)
+      .str("t")
+      .u32(1)
+      .u64(8)
+      .u32(0)
+      .u64(0)
+      .str(second)
+      .u32(1)
+      .u64(8)
+      .u32(0)
+      .u64(offset)
+      .align(32)
+      .zeros(data);
 }
 
 // Two i8 tensors of this many elements each: padded, their sizes would sum to more than 64 bits hold.
 std::string wrapping_sum() {
   const std::uint64_t half = std::uint64_t{1} << 39;
-  return gguf_head(2, 0).str("t").u32(1).u64(half).u32(24).u64(0).str("u").u32(1).u64(half).u32(24).u64(half).align(32).zeros(64);
+  return gguf_head(2, 0)
+      .str("t")
+      .u32(1)
+      .u64(half)
+      .u32(24)
+      .u64(0)
+      .str("u")
+      .u32(1)
+      .u64(half)
+      .u32(24)
+      .u64(half)
+      .align(32)
+      .zeros(64);
 }
 
+// clang-format off: one case a line
 std::vector<Case> gguf_cases() {
   using E = ErrorCode;
   std::vector<Case> cases = {
@@ -112,26 +140,33 @@ std::vector<Case> gguf_cases() {
       {"ArrayUnknownElement", E::unsupported, "a", gguf_head(0, 1).str("a").u32(9).u32(77).u64(1).u64(0)},
       {"ArrayCountMax", E::truncated, "a", gguf_head(0, 1).str("a").u32(9).u32(0).u64(kMax).zeros(64)},
       {"ArrayBytesWrap", E::truncated, "a", gguf_head(0, 1).str("a").u32(9).u32(10).u64((kMax >> 3) + 2).zeros(64)},
-      {"StringArrayCountWraps", E::truncated, "a", gguf_head(0, 1).str("a").u32(9).u32(8).u64(std::uint64_t{1} << 61).zeros(64)},
-      {"StringArrayElementTooLong", E::truncated, "a", gguf_head(0, 1).str("a").u32(9).u32(8).u64(2).str("x").u64(kMax - 8).zeros(8)},
+      {"StringArrayCountWraps", E::truncated, "a",
+       gguf_head(0, 1).str("a").u32(9).u32(8).u64(std::uint64_t{1} << 61).zeros(64)},
+      {"StringArrayElementTooLong", E::truncated, "a",
+       gguf_head(0, 1).str("a").u32(9).u32(8).u64(2).str("x").u64(kMax - 8).zeros(8)},
       {"BoolArrayTwo", E::malformed, "a", gguf_head(0, 1).str("a").u32(9).u32(7).u64(2).u8(1).u8(2)},
       {"AlignmentZero", E::malformed, "general.alignment", alignment_file(4, [](Bytes& b) { b.u32(0); })},
       {"AlignmentThree", E::malformed, "general.alignment", alignment_file(4, [](Bytes& b) { b.u32(3); })},
       {"AlignmentFour", E::malformed, "general.alignment", alignment_file(4, [](Bytes& b) { b.u32(4); })},
-      {"AlignmentTwoGigabyte", E::limit_exceeded, "general.alignment", alignment_file(4, [](Bytes& b) { b.u32(1U << 31); })},
+      {"AlignmentTwoGigabyte", E::limit_exceeded, "general.alignment",
+       alignment_file(4, [](Bytes& b) { b.u32(1U << 31); })},
       {"AlignmentWrongType", E::malformed, "general.alignment", alignment_file(10, [](Bytes& b) { b.u64(32); })},
       {"AlignmentString", E::malformed, "general.alignment", alignment_file(8, [](Bytes& b) { b.str("32"); })},
       {"TensorTableCutOff", E::truncated, "t", gguf_head(1, 0).str("t").u32(2).u64(8).u64(8)},
       {"TensorNameEmpty", E::malformed, "tensor 0", gguf_head(1, 0).str("").u32(1).u64(8).u32(0).u64(0).zeros(64)},
-      {"TensorNameOf64", E::limit_exceeded, "tensor 0", gguf_head(1, 0).str(std::string(64, 'n')).u32(1).u64(8).u32(0).u64(0).zeros(64)},
-      {"TensorNameNotUtf8", E::malformed, "tensor 0", gguf_head(1, 0).str("\xc3(").u32(1).u64(8).u32(0).u64(0).zeros(64)},
+      {"TensorNameOf64", E::limit_exceeded, "tensor 0",
+       gguf_head(1, 0).str(std::string(64, 'n')).u32(1).u64(8).u32(0).u64(0).zeros(64)},
+      {"TensorNameNotUtf8", E::malformed, "tensor 0",
+       gguf_head(1, 0).str("\xc3(").u32(1).u64(8).u32(0).u64(0).zeros(64)},
       {"TensorNameTwice", E::malformed, "t", two_tensors(32, 64, "t")},
       {"FiveDimensions", E::limit_exceeded, "t", one_tensor({1, 1, 1, 1, 1}, 0, 0, 64)},
       {"FourBillionDimensions", E::limit_exceeded, "t", gguf_head(1, 0).str("t").u32(0xFFFFFFFF).zeros(200)},
       {"DimensionZero", E::malformed, "t", one_tensor({8, 0}, 0, 0, 64)},
       {"DimensionsNegativeProduct", E::limit_exceeded, "t", one_tensor({0x7FFFFFFFFFFFFFFF, 2, 1, 1}, 0, 0, 64)},
-      {"DimensionTimesStrideWraps", E::limit_exceeded, "t", one_tensor({32, (std::uint64_t{1} << 42) + 1, std::uint64_t{1} << 18}, 8, 0, 64)},
-      {"ProductWrapsToZero", E::limit_exceeded, "t", one_tensor({std::uint64_t{1} << 32, std::uint64_t{1} << 32}, 0, 0, 64)},
+      {"DimensionTimesStrideWraps", E::limit_exceeded, "t",
+       one_tensor({32, (std::uint64_t{1} << 42) + 1, std::uint64_t{1} << 18}, 8, 0, 64)},
+      {"ProductWrapsToZero", E::limit_exceeded, "t",
+       one_tensor({std::uint64_t{1} << 32, std::uint64_t{1} << 32}, 0, 0, 64)},
       {"DimensionMax", E::limit_exceeded, "t", one_tensor({kMax}, 0, 0, 64)},
       {"RetiredType", E::unsupported, "t", one_tensor({32}, 4, 0, 64)},
       {"NegativeType", E::unsupported, "t", one_tensor({32}, 0xFFFFFFFF, 0, 64)},
@@ -156,19 +191,24 @@ std::vector<Case> gguf_cases() {
   return cases;
 }
 
+// clang-format on
 class HostileGguf : public HostileFile {};
 TEST_P(HostileGguf, IsRefused) { expect_refused(write("x.gguf", GetParam().bytes)); }
 INSTANTIATE_TEST_SUITE_P(Generated, HostileGguf, ::testing::ValuesIn(gguf_cases()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// ---- safetensors ------------------------------------------------------------------------------------------------------
+// ---- safetensors
+// ------------------------------------------------------------------------------------------------------
 
 std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
+// clang-format off: one case a line
 std::vector<Case> safetensors_cases() {
   using E = ErrorCode;
   const auto st = [](std::string_view header, std::size_t data = 0) { return safetensors_bytes(header, data); };
-  const auto length_only = [](std::uint64_t length) { return std::string(Bytes().u64(length).text("{}      ").zeros(56)); };
+  const auto length_only = [](std::uint64_t length) {
+    return std::string(Bytes().u64(length).text("{}      ").zeros(56));
+  };
   return {
       {"Empty", E::truncated, "", ""},
       {"SevenBytes", E::truncated, "header length", std::string(7, '\0')},
@@ -182,9 +222,14 @@ std::vector<Case> safetensors_cases() {
       {"JsonCutOff", E::malformed, "t", st(R"({"t":{"dtype":"F32")")},
       {"BytesAfterTheObject", E::malformed, "", st("{}x")},
       {"NulInPadding", E::malformed, "", st(std::string_view("{}\0\0\0\0\0\0", 8))},
-      {"DuplicateTensor", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2)},
-      {"DuplicateKey", E::malformed, "t.dtype", st(R"({"t":{"dtype":"U8","dtype":"F64","shape":[1],"data_offsets":[0,1]}})", 1)},
-      {"DeepNestingInMetadata", E::limit_exceeded, "__metadata__.k[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]",
+      {"DuplicateTensor", E::malformed, "t",
+       st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+          2)},
+      {"DuplicateKey", E::malformed, "t.dtype",
+       st(R"({"t":{"dtype":"U8","dtype":"F64","shape":[1],"data_offsets":[0,1]}})", 1)},
+      {"DeepNestingInMetadata", E::limit_exceeded,
+       "__metadata__.k[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]["
+       "0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]",
        st("{\"__metadata__\":{\"k\":" + nested(100'000) + "}}")},
       {"MetadataNotStrings", E::malformed, "__metadata__.k", st(R"({"__metadata__":{"k":1}})")},
       {"MetadataNotAnObject", E::malformed, "__metadata__", st(R"({"__metadata__":[]})")},
@@ -193,42 +238,58 @@ std::vector<Case> safetensors_cases() {
       {"MissingDtype", E::malformed, "t.dtype", st(R"({"t":{"shape":[1],"data_offsets":[0,1]}})", 1)},
       {"MissingShape", E::malformed, "t.shape", st(R"({"t":{"dtype":"U8","data_offsets":[0,1]}})", 1)},
       {"MissingOffsets", E::malformed, "t.data_offsets", st(R"({"t":{"dtype":"U8","shape":[1]}})", 1)},
-      {"UnknownKey", E::malformed, "t.stride", st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"stride":[1]}})", 1)},
+      {"UnknownKey", E::malformed, "t.stride",
+       st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"stride":[1]}})", 1)},
       {"UnknownDtype", E::unsupported, "t", st(R"({"t":{"dtype":"Q9","shape":[1],"data_offsets":[0,999]}})", 1)},
       {"EmptyDtype", E::unsupported, "t", st(R"({"t":{"dtype":"","shape":[1],"data_offsets":[0,1]}})", 1)},
       {"DtypeNumber", E::malformed, "t", st(R"({"t":{"dtype":3,"shape":[1],"data_offsets":[0,1]}})", 1)},
       {"ShapeFraction", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[1.5],"data_offsets":[0,1]}})", 1)},
       {"ShapeNegative", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", 1)},
-      {"ShapeAboveSixtyFourBits", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[18446744073709551616],"data_offsets":[0,0]}})")},
+      {"ShapeAboveSixtyFourBits", E::malformed, "t",
+       st(R"({"t":{"dtype":"U8","shape":[18446744073709551616],"data_offsets":[0,0]}})")},
       {"ShapeString", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":"1","data_offsets":[0,1]}})", 1)},
-      {"ShapeProductWraps", E::limit_exceeded, "t", st(R"({"t":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})")},
-      {"ShapeWrapHiddenByZero", E::limit_exceeded, "t", st(R"({"t":{"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]}})")},
-      {"ShapeBytesWrap", E::limit_exceeded, "t", st(R"({"t":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})")},
-      {"FiveDimensions", E::limit_exceeded, "t", st(R"({"t":{"dtype":"U8","shape":[1,1,1,1,1],"data_offsets":[0,1]}})", 1)},
+      {"ShapeProductWraps", E::limit_exceeded, "t",
+       st(R"({"t":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})")},
+      {"ShapeWrapHiddenByZero", E::limit_exceeded, "t",
+       st(R"({"t":{"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]}})")},
+      {"ShapeBytesWrap", E::limit_exceeded, "t",
+       st(R"({"t":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})")},
+      {"FiveDimensions", E::limit_exceeded, "t",
+       st(R"({"t":{"dtype":"U8","shape":[1,1,1,1,1],"data_offsets":[0,1]}})", 1)},
       {"ShapeLargerThanOffsets", E::malformed, "t", st(R"({"t":{"dtype":"F32","shape":[4],"data_offsets":[0,8]}})", 8)},
-      {"ShapeSmallerThanOffsets", E::malformed, "t", st(R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", 8)},
+      {"ShapeSmallerThanOffsets", E::malformed, "t",
+       st(R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", 8)},
       {"OddCountOfHalfBytes", E::malformed, "t", st(R"({"t":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2)},
       {"OffsetsReversed", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[8,4]}})", 8)},
       {"OffsetsNegative", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[-4,0]}})", 8)},
       {"OffsetsThree", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}})", 8)},
       {"OffsetsFraction", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1.0]}})", 8)},
       {"EndPastTheFile", E::truncated, "t", st(R"({"t":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 15)},
-      {"EndMax", E::truncated, "t", st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[18446744073709551614,18446744073709551615]}})", 1)},
-      {"Overlap", E::malformed, "u", st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6)},
-      {"SameBytesTwice", E::malformed, "u", st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 4)},
-      {"Hole", E::malformed, "u", st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[4],"data_offsets":[5,9]}})", 9)},
+      {"EndMax", E::truncated, "t",
+       st(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[18446744073709551614,18446744073709551615]}})", 1)},
+      {"Overlap", E::malformed, "u",
+       st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
+          6)},
+      {"SameBytesTwice", E::malformed, "u",
+       st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+          4)},
+      {"Hole", E::malformed, "u",
+       st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[4],"data_offsets":[5,9]}})",
+          9)},
       {"HoleAtTheStart", E::malformed, "t", st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[1,5]}})", 5)},
       {"BytesAfterTheLastTensor", E::malformed, "", st(R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 5)},
       {"BytesWithoutTensors", E::malformed, "", st("{}", 1)},
   };
 }
 
+// clang-format on
 class HostileSafetensors : public HostileFile {};
 TEST_P(HostileSafetensors, IsRefused) { expect_refused(write("x.safetensors", GetParam().bytes)); }
 INSTANTIATE_TEST_SUITE_P(Generated, HostileSafetensors, ::testing::ValuesIn(safetensors_cases()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// ---- several files ----------------------------------------------------------------------------------------------------
+// ---- several files
+// ----------------------------------------------------------------------------------------------------
 
 using HostileFolder = ScratchTest;
 
@@ -261,7 +322,8 @@ TEST_F(HostileFolder, IndexShape) {
 }
 
 TEST_F(HostileFolder, IndexMustAgreeWithTheShards) {
-  const std::string one = R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})";
+  const std::string one =
+      R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})";
   write("a.safetensors", safetensors_bytes(one, 5));
   write("b.safetensors", safetensors_bytes(R"({"v":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2));
   const auto index = [&](const char* map) {
@@ -271,15 +333,31 @@ TEST_F(HostileFolder, IndexMustAgreeWithTheShards) {
   EXPECT_EQ(index(R"({"t":"a.safetensors","u":"a.safetensors","v":"b.safetensors"})"), "accepted");
   EXPECT_EQ(index(R"({"t":"a.safetensors","v":"b.safetensors"})"), "unexpected_tensor u");
   EXPECT_EQ(index(R"({"t":"a.safetensors","u":"b.safetensors","v":"b.safetensors"})"), "unexpected_tensor u");
-  EXPECT_EQ(index(R"({"t":"a.safetensors","u":"a.safetensors","v":"b.safetensors","w":"b.safetensors"})"), "missing_tensor w");
+  EXPECT_EQ(index(R"({"t":"a.safetensors","u":"a.safetensors","v":"b.safetensors","w":"b.safetensors"})"),
+            "missing_tensor w");
   write("b.safetensors", safetensors_bytes(R"({"t":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2));
   EXPECT_EQ(index(R"({"t":"a.safetensors","u":"a.safetensors","v":"b.safetensors"})"), "missing_tensor v");
 }
 
 // One part of a split file holding an i8[32] tensor.
 std::string part(std::uint16_t number, std::uint16_t count, std::int32_t tensors, const char* tensor) {
-  return gguf_head(1, 3).str("split.no").u32(2).raw(number).str("split.count").u32(2).raw(count)
-      .str("split.tensors.count").u32(5).raw(tensors).str(tensor).u32(1).u64(32).u32(24).u64(0).align(32).zeros(32);
+  return gguf_head(1, 3)
+      .str("split.no")
+      .u32(2)
+      .raw(number)
+      .str("split.count")
+      .u32(2)
+      .raw(count)
+      .str("split.tensors.count")
+      .u32(5)
+      .raw(tensors)
+      .str(tensor)
+      .u32(1)
+      .u64(32)
+      .u32(24)
+      .u64(0)
+      .align(32)
+      .zeros(32);
 }
 
 TEST_F(HostileFolder, SplitGguf) {
@@ -311,7 +389,10 @@ TEST_F(HostileFolder, FolderWithoutAModel) {
 }
 
 TEST_F(HostileFolder, ForeignFilesAreRefusedByName) {
-  for (const auto& [magic, word] : {std::pair{"PK\x03\x04", "zip"}, {"tjgg", "GGJT"}, {"lmgg", "GGML"}, {"\x89HDF", "HDF5"},
+  for (const auto& [magic, word] : {std::pair{"PK\x03\x04", "zip"},
+                                    {"tjgg", "GGJT"},
+                                    {"lmgg", "GGML"},
+                                    {"\x89HDF", "HDF5"},
                                     {"version https://git-lfs.github.com/spec/v1", "LFS"}}) {
     const auto opened = Checkpoint::open(write("model.safetensors", std::string(magic) + std::string(64, '\1')));
     ASSERT_FALSE(opened.ok());

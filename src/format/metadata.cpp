@@ -14,8 +14,19 @@ struct TypeRow {
   std::string_view name;
   std::uint32_t bytes;
 };
-constexpr std::array<TypeRow, 13> kTypes = {{{"u8", 1}, {"i8", 1}, {"u16", 2}, {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
-                                             {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8}}};
+constexpr std::array<TypeRow, 13> kTypes = {{{"u8", 1},
+                                             {"i8", 1},
+                                             {"u16", 2},
+                                             {"i16", 2},
+                                             {"u32", 4},
+                                             {"i32", 4},
+                                             {"f32", 4},
+                                             {"bool", 1},
+                                             {"string", 0},
+                                             {"array", 0},
+                                             {"u64", 8},
+                                             {"i64", 8},
+                                             {"f64", 8}}};
 
 template <class T>
 T load(std::span<const std::byte> raw, std::uint64_t index) {
@@ -32,25 +43,37 @@ bool for_each_number(MetaType type, std::uint64_t count, std::span<const std::by
     return true;
   };
   switch (type) {
-    case MetaType::u8: return run(std::uint8_t{});
-    case MetaType::i8: return run(std::int8_t{});
-    case MetaType::u16: return run(std::uint16_t{});
-    case MetaType::i16: return run(std::int16_t{});
-    case MetaType::u32: return run(std::uint32_t{});
-    case MetaType::i32: return run(std::int32_t{});
-    case MetaType::u64: return run(std::uint64_t{});
-    case MetaType::i64: return run(std::int64_t{});
-    case MetaType::f32: return run(float{});
-    case MetaType::f64: return run(double{});
+    case MetaType::u8:
+      return run(std::uint8_t{});
+    case MetaType::i8:
+      return run(std::int8_t{});
+    case MetaType::u16:
+      return run(std::uint16_t{});
+    case MetaType::i16:
+      return run(std::int16_t{});
+    case MetaType::u32:
+      return run(std::uint32_t{});
+    case MetaType::i32:
+      return run(std::int32_t{});
+    case MetaType::u64:
+      return run(std::uint64_t{});
+    case MetaType::i64:
+      return run(std::int64_t{});
+    case MetaType::f32:
+      return run(float{});
+    case MetaType::f64:
+      return run(double{});
     case MetaType::boolean:
     case MetaType::string:
-    case MetaType::array: break;
+    case MetaType::array:
+      break;
   }
   return false;
 }
 
 Error wrong_element(std::string_view wanted, MetaType found) {
-  return fail(ErrorCode::malformed, "array elements must be " + std::string(wanted), "", "", std::string(to_string(found)));
+  return fail(ErrorCode::malformed, "array elements must be " + std::string(wanted), "", "",
+              std::string(to_string(found)));
 }
 
 }  // namespace
@@ -72,7 +95,8 @@ Result<std::vector<std::string_view>> MetaArray::strings() const {
   std::size_t at = 0;
   for (std::uint64_t i = 0; i < count_; ++i) {
     std::uint64_t length = 0;
-    if (raw_.size() - at < sizeof length) return fail(ErrorCode::malformed, "string array changed after the file was opened");
+    if (raw_.size() - at < sizeof length)
+      return fail(ErrorCode::malformed, "string array changed after the file was opened");
     std::memcpy(&length, raw_.data() + at, sizeof length);
     at += sizeof length;
     if (length > raw_.size() - at) return fail(ErrorCode::malformed, "string array changed after the file was opened");
@@ -139,7 +163,8 @@ Result<Metadata> Metadata::from_entries(std::vector<MetaEntry> entries, std::str
   std::iota(out.by_key_.begin(), out.by_key_.end(), 0U);
   const auto key = [&](std::uint32_t i) -> const std::string& { return out.entries_[i].key; };
   std::sort(out.by_key_.begin(), out.by_key_.end(), [&](auto a, auto b) { return key(a) < key(b); });
-  const auto twice = std::adjacent_find(out.by_key_.begin(), out.by_key_.end(), [&](auto a, auto b) { return key(a) == key(b); });
+  const auto twice =
+      std::adjacent_find(out.by_key_.begin(), out.by_key_.end(), [&](auto a, auto b) { return key(a) == key(b); });
   if (twice != out.by_key_.end()) {
     return fail(ErrorCode::malformed, "metadata key appears twice", std::string(subject), printable(key(*twice)));
   }

@@ -29,15 +29,16 @@ class MetaArray {
  public:
   MetaArray() = default;
   // REQUIRES: raw holds count elements of a type other than array (strings as u64 length + bytes).
-  MetaArray(MetaType element, std::uint64_t count, std::span<const std::byte> raw) : element_(element), count_(count), raw_(raw) {}
+  MetaArray(MetaType element, std::uint64_t count, std::span<const std::byte> raw)
+      : element_(element), count_(count), raw_(raw) {}
 
   MetaType element() const { return element_; }
   std::uint64_t size() const { return count_; }
 
-  // All elements, converted. Each returns an error when the elements have another kind: strings() wants string; integers()
-  // any integer type whose values fit int64; doubles() f32, f64 or any integer type; booleans() boolean. strings() views
-  // point into the file. The file was checked when it was opened; strings() checks lengths again, since a mapped file can
-  // be rewritten by others, and answers with malformed then.
+  // All elements, converted. Each returns an error when the elements have another kind: strings() wants string;
+  // integers() any integer type whose values fit int64; doubles() f32, f64 or any integer type; booleans() boolean.
+  // strings() views point into the file. The file was checked when it was opened; strings() checks lengths again, since
+  // a mapped file can be rewritten by others, and answers with malformed then.
   Result<std::vector<std::string_view>> strings() const;
   Result<std::vector<std::int64_t>> integers() const;
   Result<std::vector<double>> doubles() const;
@@ -69,7 +70,7 @@ class Metadata {
   static Result<Metadata> from_entries(std::vector<MetaEntry> entries, std::string_view subject);
 
   std::span<const MetaEntry> entries() const { return entries_; }  // file order
-  const MetaEntry* find(std::string_view key) const;                // null when absent; O(log n)
+  const MetaEntry* find(std::string_view key) const;               // null when absent; O(log n)
 
   // The value when the key exists with that kind, else nullptr.
   template <class T>

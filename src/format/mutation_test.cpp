@@ -1,5 +1,5 @@
-// Every truncation and every single flipped bit of small valid files: the reader answers with an error or with a checkpoint
-// whose every byte, name and array can be read. Sanitizers watch.
+// Every truncation and every single flipped bit of small valid files: the reader answers with an error or with a
+// checkpoint whose every byte, name and array can be read. Sanitizers watch.
 #include <gtest/gtest.h>
 
 #include "base/printable.h"
@@ -49,7 +49,8 @@ class MutationTest : public ScratchTest {
   std::pair<int, int> sweep(const std::string& name, const std::string& content, std::size_t header_bytes) {
     int cut = 0;
     int flipped = 0;
-    for (std::size_t length = 0; length < content.size(); ++length) cut += exercise(write(name, content.substr(0, length))) ? 1 : 0;
+    for (std::size_t length = 0; length < content.size(); ++length)
+      cut += exercise(write(name, content.substr(0, length))) ? 1 : 0;
     for (std::size_t bit = 0; bit < header_bytes * 8; ++bit) {
       std::string changed = content;
       changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << (bit % 8)));

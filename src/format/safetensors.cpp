@@ -23,10 +23,13 @@ struct Reader {
     return fail(code, std::move(message), file.path(), printable(field), std::move(value));
   }
 
-  std::string found(const json& value) const { return printable(value.dump(-1, ' ', true, json::error_handler_t::replace)); }
+  std::string found(const json& value) const {
+    return printable(value.dump(-1, ' ', true, json::error_handler_t::replace));
+  }
 
   Result<std::vector<MetaEntry>> metadata(const json& value) const {
-    if (!value.is_object()) return error(ErrorCode::malformed, "must be an object of strings", "__metadata__", found(value));
+    if (!value.is_object())
+      return error(ErrorCode::malformed, "must be an object of strings", "__metadata__", found(value));
     std::vector<MetaEntry> entries;
     for (const auto& [key, text] : value.items()) {
       if (!text.is_string()) return error(ErrorCode::malformed, "must be a string", "__metadata__." + key, found(text));
@@ -45,8 +48,9 @@ struct Reader {
   // `data` is everything after the header.
   Result<TensorView> tensor(const std::string& name, const json& info, std::span<const std::byte> data) const {
     if (name.empty() || name.size() > limits.max_name_bytes) {
-      return error(name.empty() ? ErrorCode::malformed : ErrorCode::limit_exceeded, "tensor name length is outside 1.." +
-                   std::to_string(limits.max_name_bytes), name, std::to_string(name.size()));
+      return error(name.empty() ? ErrorCode::malformed : ErrorCode::limit_exceeded,
+                   "tensor name length is outside 1.." + std::to_string(limits.max_name_bytes), name,
+                   std::to_string(name.size()));
     }
     if (!info.is_object()) return error(ErrorCode::malformed, "must be an object", name, found(info));
     for (const auto& [key, value] : info.items()) {
@@ -68,22 +72,25 @@ struct Reader {
     const json& shape = info["shape"];
     if (!shape.is_array()) return error(ErrorCode::malformed, "shape must be an array", name, found(shape));
     if (shape.size() > limits.max_dims) {
-      return error(ErrorCode::limit_exceeded, "shape has more than " + std::to_string(limits.max_dims) + " dimensions", name,
-                   std::to_string(shape.size()));
+      return error(ErrorCode::limit_exceeded, "shape has more than " + std::to_string(limits.max_dims) + " dimensions",
+                   name, std::to_string(shape.size()));
     }
     for (const json& dim : shape) {
-      if (!dim.is_number_unsigned()) return error(ErrorCode::malformed, "shape must hold unsigned integers", name, found(dim));
+      if (!dim.is_number_unsigned())
+        return error(ErrorCode::malformed, "shape must hold unsigned integers", name, found(dim));
       view.shape.push_back(dim.get<std::uint64_t>());
     }
     const auto elements = element_count(view.shape);
     if (!elements || *elements > limits.max_elements) {
-      return error(ErrorCode::limit_exceeded, "shape has more than " + std::to_string(limits.max_elements) + " elements", name,
+      return error(ErrorCode::limit_exceeded,
+                   "shape has more than " + std::to_string(limits.max_elements) + " elements", name,
                    shape_text(view.shape));
     }
     const auto size = tensor_bytes(view.dtype, view.shape);
     if (!size) {
-      return error(ErrorCode::malformed, "innermost dimension is not a whole number of bytes of " + std::string(to_string(view.dtype)),
-                   name, shape_text(view.shape));
+      return error(ErrorCode::malformed,
+                   "innermost dimension is not a whole number of bytes of " + std::string(to_string(view.dtype)), name,
+                   shape_text(view.shape));
     }
 
     const json& offsets = info["data_offsets"];
@@ -94,11 +101,14 @@ struct Reader {
     PLUMB_ASSIGN(const std::uint64_t end, offset(offsets[1], name));
     if (begin > end) return error(ErrorCode::malformed, "data_offsets end before they begin", name, found(offsets));
     if (end - begin != *size) {
-      return error(ErrorCode::malformed, "shape " + shape_text(view.shape) + " of " + std::string(to_string(view.dtype)) + " takes " +
-                   std::to_string(*size) + " bytes, data_offsets give another number", name, std::to_string(end - begin));
+      return error(ErrorCode::malformed,
+                   "shape " + shape_text(view.shape) + " of " + std::string(to_string(view.dtype)) + " takes " +
+                       std::to_string(*size) + " bytes, data_offsets give another number",
+                   name, std::to_string(end - begin));
     }
     if (end > data.size()) {
-      return error(ErrorCode::truncated, "tensor ends past the " + std::to_string(data.size()) + " data bytes of the file", name,
+      return error(ErrorCode::truncated,
+                   "tensor ends past the " + std::to_string(data.size()) + " data bytes of the file", name,
                    std::to_string(end));
     }
     view.data = data.subspan(begin, *size);
@@ -106,23 +116,28 @@ struct Reader {
     return view;
   }
 
-  // Exact coverage: sorted by offset, each tensor begins where the one before it ended, and the last ends with the file.
+  // Exact coverage: sorted by offset, each tensor begins where the one before it ended, and the last ends with the
+  // file.
   Status verify_layout(std::vector<TensorView>& tensors, std::uint64_t data_size) const {
     std::sort(tensors.begin(), tensors.end(), [](const TensorView& a, const TensorView& b) {
-      return a.offset != b.offset ? a.offset < b.offset
-             : a.data.size() != b.data.size() ? a.data.size() < b.data.size() : a.name < b.name;
+      return a.offset != b.offset             ? a.offset < b.offset
+             : a.data.size() != b.data.size() ? a.data.size() < b.data.size()
+                                              : a.name < b.name;
     });
     std::uint64_t expected = 0;
     for (const TensorView& tensor : tensors) {
       if (tensor.offset != expected) {
-        return error(ErrorCode::malformed, tensor.offset < expected ? "tensor overlaps the one before it; it must begin at " +
-                     std::to_string(expected) : "hole before the tensor; it must begin at " + std::to_string(expected),
+        return error(ErrorCode::malformed,
+                     tensor.offset < expected
+                         ? "tensor overlaps the one before it; it must begin at " + std::to_string(expected)
+                         : "hole before the tensor; it must begin at " + std::to_string(expected),
                      tensor.name, std::to_string(tensor.offset));
       }
       expected = tensor.offset + tensor.data.size();
     }
     if (expected != data_size) {
-      return error(ErrorCode::malformed, "tensors cover " + std::to_string(expected) + " data bytes, the file has another number", "",
+      return error(ErrorCode::malformed,
+                   "tensors cover " + std::to_string(expected) + " data bytes, the file has another number", "",
                    std::to_string(data_size));
     }
     return {};
@@ -142,11 +157,12 @@ Result<FileContents> read_safetensors(const MappedFile& file, const ParseLimits&
   std::memcpy(&length, bytes.data(), sizeof length);
   const std::uint64_t limit = std::min(limits.max_header_bytes, kReferenceHeaderLimit);
   if (length > bytes.size() - kLengthBytes) {
-    return reader.error(ErrorCode::truncated, "header ends past the end of the file", "header length", std::to_string(length));
+    return reader.error(ErrorCode::truncated, "header ends past the end of the file", "header length",
+                        std::to_string(length));
   }
   if (length > limit) {
-    return reader.error(ErrorCode::limit_exceeded, "header is larger than " + std::to_string(limit) + " bytes", "header length",
-                        std::to_string(length));
+    return reader.error(ErrorCode::limit_exceeded, "header is larger than " + std::to_string(limit) + " bytes",
+                        "header length", std::to_string(length));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
   if (text.empty() || text.front() != '{') {
@@ -155,8 +171,8 @@ Result<FileContents> read_safetensors(const MappedFile& file, const ParseLimits&
   PLUMB_ASSIGN(const json header, parse_json(text, file.path(), limits));
   const auto data = bytes.subspan(kLengthBytes + length);
   if (header.size() > std::uint64_t{limits.max_tensors} + 1) {
-    return reader.error(ErrorCode::limit_exceeded, "more than " + std::to_string(limits.max_tensors) + " tensors", "header",
-                        std::to_string(header.size()));
+    return reader.error(ErrorCode::limit_exceeded, "more than " + std::to_string(limits.max_tensors) + " tensors",
+                        "header", std::to_string(header.size()));
   }
 
   FileContents contents;
@@ -175,7 +191,8 @@ Result<FileContents> read_safetensors(const MappedFile& file, const ParseLimits&
   return contents;
 }
 
-Result<std::vector<IndexEntry>> read_safetensors_index(std::string_view text, std::string_view subject, const ParseLimits& limits) {
+Result<std::vector<IndexEntry>> read_safetensors_index(std::string_view text, std::string_view subject,
+                                                       const ParseLimits& limits) {
   PLUMB_ASSIGN(const json index, parse_json(text, subject, limits));
   const auto error = [&](ErrorCode code, std::string message, std::string_view field, std::string_view value) {
     return fail(code, std::move(message), std::string(subject), printable(field), printable(value));
@@ -185,16 +202,19 @@ Result<std::vector<IndexEntry>> read_safetensors_index(std::string_view text, st
   }
   const json& map = index["weight_map"];
   if (map.size() > limits.max_tensors) {
-    return error(ErrorCode::limit_exceeded, "more than " + std::to_string(limits.max_tensors) + " tensors", "weight_map",
-                 std::to_string(map.size()));
+    return error(ErrorCode::limit_exceeded, "more than " + std::to_string(limits.max_tensors) + " tensors",
+                 "weight_map", std::to_string(map.size()));
   }
   std::vector<IndexEntry> entries;
   for (const auto& [tensor, shard] : map.items()) {
-    if (!shard.is_string()) return error(ErrorCode::malformed, "shard must be a file name", "weight_map." + tensor, shard.type_name());
+    if (!shard.is_string())
+      return error(ErrorCode::malformed, "shard must be a file name", "weight_map." + tensor, shard.type_name());
     const auto& name = shard.get_ref<const std::string&>();
     // A plain name: nothing that could climb out of the folder, on any system that might have written or read it.
-    if (name.empty() || name == "." || name == ".." || name.size() > 255 || name.find_first_of(std::string_view("/\\\0:", 4)) != std::string::npos) {
-      return error(ErrorCode::malformed, "shard must be a plain file name in the index's own folder", "weight_map." + tensor, name);
+    if (name.empty() || name == "." || name == ".." || name.size() > 255 ||
+        name.find_first_of(std::string_view("/\\\0:", 4)) != std::string::npos) {
+      return error(ErrorCode::malformed, "shard must be a plain file name in the index's own folder",
+                   "weight_map." + tensor, name);
     }
     entries.push_back({tensor, name});
   }

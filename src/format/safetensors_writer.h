@@ -17,8 +17,9 @@ namespace plumb::format {
 Result<TensorWriter> create_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
                                         std::vector<TensorDecl> tensors);
 
-// Writes model.safetensors.index.json for shards that are written apart: shard_of[tensor] = file name, total_bytes of all
-// tensor data. Errors: io.
-Status write_safetensors_index(const std::string& path, const std::map<std::string, std::string>& shard_of, std::uint64_t total_bytes);
+// Writes model.safetensors.index.json for shards that are written apart: shard_of[tensor] = file name, total_bytes of
+// all tensor data. Errors: io.
+Status write_safetensors_index(const std::string& path, const std::map<std::string, std::string>& shard_of,
+                               std::uint64_t total_bytes);
 
 }  // namespace plumb::format

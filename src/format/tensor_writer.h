@@ -1,5 +1,5 @@
-// Streaming writer of checkpoints: all tensors are declared first, then their bytes follow in that order. Memory does not
-// grow with the file, and the file appears under its name only when it is complete (base/output_file.h).
+// Streaming writer of checkpoints: all tensors are declared first, then their bytes follow in that order. Memory does
+// not grow with the file, and the file appears under its name only when it is complete (base/output_file.h).
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class TensorWriter {
  public:
   // `alignment`: every tensor begins at a multiple of it, counted from the end of `header`; the gaps are zeros.
   // REQUIRES: tensors checked by check_declarations; header.size() % alignment == 0.
-  static Result<TensorWriter> create(const std::string& path, std::span<const std::byte> header, std::vector<TensorDecl> tensors,
-                                     std::uint64_t alignment);
+  static Result<TensorWriter> create(const std::string& path, std::span<const std::byte> header,
+                                     std::vector<TensorDecl> tensors, std::uint64_t alignment);
 
   // Bytes of the tensors in declared order, in pieces of any size; a piece may not cross from one tensor into the next.
   // Errors: io; invalid_argument when more bytes come than the tensor has (names it).
@@ -55,8 +55,9 @@ class TensorWriter {
   std::uint64_t written_ = 0;  // bytes of the current tensor
 };
 
-// What both containers ask of a declaration: unique non-empty UTF-8 names of at most max_name bytes, at most 4 dimensions,
-// sizes that neither wrap nor break a block. `path` is the subject of errors (invalid_argument, limit_exceeded).
+// What both containers ask of a declaration: unique non-empty UTF-8 names of at most max_name bytes, at most 4
+// dimensions, sizes that neither wrap nor break a block. `path` is the subject of errors (invalid_argument,
+// limit_exceeded).
 Status check_declarations(std::span<const TensorDecl> tensors, std::size_t max_name, const std::string& path);
 
 }  // namespace plumb::format

@@ -1,4 +1,5 @@
-// Files for the format tests: a scratch folder, and byte strings built piece by piece so that hostile ones can be written.
+// Files for the format tests: a scratch folder, and byte strings built piece by piece so that hostile ones can be
+// written.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ class ScratchTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() / ("plumb_format_" + std::to_string(::getpid()) + "_" + test->name());
+    folder_ =
+        std::filesystem::temp_directory_path() / ("plumb_format_" + std::to_string(::getpid()) + "_" + test->name());
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }

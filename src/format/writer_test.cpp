@@ -61,8 +61,9 @@ TEST_F(WriterTest, GgufReadsBackAsWritten) {
   const std::vector<float> scores = {0.5F, -1.0F};
   keys.add_array<float>("tokenizer.ggml.scores", scores);
   keys.add_bools("gpt-oss.attention.sliding", {true, false, true});
-  const std::vector<TensorDecl> declared = {{"a", DType::mxfp4, {3, 5, 64}}, {"b", DType::f32, {}},      {"c", DType::q8_0, {7, 32}},
-                                            {"d", DType::bf16, {1, 1, 3}},   {"e", DType::q4_0, {2, 64}}, {"f", DType::nvfp4, {64}}};
+  const std::vector<TensorDecl> declared = {{"a", DType::mxfp4, {3, 5, 64}}, {"b", DType::f32, {}},
+                                            {"c", DType::q8_0, {7, 32}},     {"d", DType::bf16, {1, 1, 3}},
+                                            {"e", DType::q4_0, {2, 64}},     {"f", DType::nvfp4, {64}}};
   auto writer = create_gguf(path("x.gguf"), keys, declared);
   ASSERT_TRUE(writer.ok()) << writer.error().to_string();
   fill(writer.value(), 100);
@@ -84,9 +85,11 @@ TEST_F(WriterTest, GgufReadsBackAsWritten) {
   EXPECT_EQ(*meta.get<double>("k.f64"), 0.1);
   EXPECT_EQ(meta.get<bool>("k.f64"), nullptr);
   EXPECT_EQ(meta.get<MetaArray>("tokenizer.ggml.tokens")->strings().value(), words);
-  EXPECT_EQ(meta.get<MetaArray>("tokenizer.ggml.token_type")->integers().value(), (std::vector<std::int64_t>{1, -2, 3}));
+  EXPECT_EQ(meta.get<MetaArray>("tokenizer.ggml.token_type")->integers().value(),
+            (std::vector<std::int64_t>{1, -2, 3}));
   EXPECT_EQ(meta.get<MetaArray>("tokenizer.ggml.scores")->doubles().value(), (std::vector<double>{0.5, -1.0}));
-  EXPECT_EQ(meta.get<MetaArray>("gpt-oss.attention.sliding")->booleans().value(), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(meta.get<MetaArray>("gpt-oss.attention.sliding")->booleans().value(),
+            (std::vector<bool>{true, false, true}));
   EXPECT_FALSE(meta.get<MetaArray>("tokenizer.ggml.tokens")->integers().ok());
   EXPECT_EQ(meta.entries()[1].type, MetaType::u32);
 
@@ -98,8 +101,11 @@ TEST_F(WriterTest, GgufReadsBackAsWritten) {
 }
 
 TEST_F(WriterTest, SafetensorsReadsBackAsWritten) {
-  const std::vector<TensorDecl> declared = {{"w", DType::f32, {3, 5}}, {"empty", DType::f32, {0, 5}}, {"s", DType::i64, {}},
-                                            {"x\"é", DType::bf16, {7}}, {"y", DType::u8, {3, 1, 2, 2}}};
+  const std::vector<TensorDecl> declared = {{"w", DType::f32, {3, 5}},
+                                            {"empty", DType::f32, {0, 5}},
+                                            {"s", DType::i64, {}},
+                                            {"x\"é", DType::bf16, {7}},
+                                            {"y", DType::u8, {3, 1, 2, 2}}};
   auto writer = create_safetensors(path("x.safetensors"), {{"by", "plumb"}}, declared);
   ASSERT_TRUE(writer.ok()) << writer.error().to_string();
   fill(writer.value(), 7);
@@ -125,7 +131,8 @@ TEST_F(WriterTest, TheBundledModelCopiesToTheByte) {
   for (const TensorView& tensor : story->tensors()) {
     const TensorView* other = copy->find(tensor.name);
     ASSERT_NE(other, nullptr);
-    EXPECT_TRUE(std::equal(tensor.data.begin(), tensor.data.end(), other->data.begin(), other->data.end())) << tensor.name;
+    EXPECT_TRUE(std::equal(tensor.data.begin(), tensor.data.end(), other->data.begin(), other->data.end()))
+        << tensor.name;
   }
 }
 
@@ -148,7 +155,8 @@ TEST_F(WriterTest, WrongBytesAreRefusedAndNoFileIsLeft) {
 TEST_F(WriterTest, DeclarationsAreChecked) {
   const auto gguf = [&](std::vector<TensorDecl> tensors, const GgufKeys& keys = {}) {
     auto writer = create_gguf(path("x"), keys, std::move(tensors));
-    return writer.ok() ? std::string("accepted") : std::string(to_string(writer.error().code)) + " " + writer.error().field;
+    return writer.ok() ? std::string("accepted")
+                       : std::string(to_string(writer.error().code)) + " " + writer.error().field;
   };
   EXPECT_EQ(gguf({{"a", DType::f32, {1}}, {"a", DType::f32, {1}}}), "invalid_argument a");
   EXPECT_EQ(gguf({{"", DType::f32, {1}}}), "invalid_argument ");
