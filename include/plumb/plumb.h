@@ -48,6 +48,7 @@ struct Request {
 };
 
 enum class EventKind : std::uint8_t {
+  progress,  // prompt positions below `position` are computed; between the chunks of a long prompt
   logits,    // logits of prompt position `position`
   token,     // one generated token; `text` is what became printable with it (may be empty)
   finished,  // the terminal event, exactly once

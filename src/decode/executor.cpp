@@ -52,7 +52,7 @@ Status Executor::choose_kernels(kernels::Isa isa) {
   for (const kernels::Phase& phase : model_.program.phases) {
     PLUMB_ASSIGN(const kernels::KernelEntry* entry,
                  kernels::select_kernel(*phase.op, phase.args.data(), queue_.info().backend, isa));
-    bound_.push_back({phase, entry, -1, {}});
+    bound_.push_back({phase, entry, -1, {}, {}});
     route_.push_back(entry);
   }
   return {};
@@ -252,6 +252,8 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
     bound.cost = bound.phase.op->cost(bound.phase.args.data());
     bound.rows = rows;
   }
+  bound.use.rows += static_cast<std::uint64_t>(rows);
+  ++bound.use.steps;
   return recorder.launch({.kernel = &bound.kernel->kernel,
                           .args = bound.phase.args.data(),
                           .args_bytes = bound.phase.op->args_bytes,

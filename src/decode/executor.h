@@ -85,6 +85,12 @@ class Executor {
   const kernels::Program& program() const { return model_.program; }
   // The kernel of each phase, for the route witness.
   std::span<const kernels::KernelEntry* const> route() const { return route_; }
+  // How many rows each phase has been encoded for since open, and in how many steps: what the route witness multiplies out.
+  struct PhaseUse {
+    std::uint64_t rows = 0;
+    std::uint64_t steps = 0;
+  };
+  PhaseUse use(std::size_t phase) const { return bound_[phase].use; }  // REQUIRES: phase < program().phases.size()
   const MemoryUse& memory() const { return memory_; }
   device::Queue& queue() const { return queue_; }
   std::int32_t vocab() const { return vocab_; }
@@ -100,6 +106,7 @@ class Executor {
     const kernels::KernelEntry* kernel = nullptr;
     std::int32_t rows = -1;  // the count `phase` and `cost` stand for
     device::Cost cost;
+    PhaseUse use;
   };
   explicit Executor(device::Queue& queue) : queue_(queue) {}
   Status reserve(const kv::KvLayout& layout, const ExecutorOptions& options);

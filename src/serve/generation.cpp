@@ -146,6 +146,10 @@ class Generation {
         remember(out, out.tokens().size() - 1);
       }
       start = end;
+      if (end < prompt_tokens_) {
+        emit({.kind = EventKind::progress, .position = end});
+        if (finish_ != Finish::none) return token;
+      }
     }
     sequence_.mark_snapshot();  // the prompt's end: an edited or dropped answer branches here
     if (request_.max_tokens == 0) finish_ = Finish::length;
