@@ -254,11 +254,18 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
   }
   bound.use.rows += static_cast<std::uint64_t>(rows);
   ++bound.use.steps;
+  staging_operands_.clear();
+  if (recorder.wants_operands()) {
+    bound.phase.op->operands(bound.phase.args.data(), [&](const kernels::OperandInfo& info, std::uint64_t& at, kernels::SlotId) {
+      staging_operands_.push_back({info.name, reinterpret_cast<const void*>(at), info.bytes, info.f32, info.access != kernels::Access::read});
+    });
+  }
   return recorder.launch({.kernel = &bound.kernel->kernel,
                           .args = bound.phase.args.data(),
                           .args_bytes = bound.phase.op->args_bytes,
                           .cost = bound.cost,
-                          .tag = {bound.phase.op->name, bound.phase.phase_class, bound.phase.layer}});
+                          .tag = {bound.phase.op->name, bound.phase.phase_class, bound.phase.layer},
+                          .operands = staging_operands_});
 }
 
 Status Executor::encode_results(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {

@@ -143,6 +143,7 @@ class Executor {
   std::uint64_t next_ = 0;
   std::vector<std::int32_t> staging_;  // reused column of the batch, so that encoding allocates nothing
   std::vector<kernels::SampleParams> staging_params_;
+  std::vector<device::Operand> staging_operands_;
 };
 
 }  // namespace plumb::decode

@@ -38,6 +38,7 @@ struct OperandInfo {
   const char* name;
   Access access;
   std::uint64_t bytes;
+  bool f32 = false;  // elements are float; filled in by OpDesc::operands
 };
 
 }  // namespace plumb::kernels
