@@ -6,31 +6,7 @@ namespace plumb::kernels {
 namespace {
 
 template <class Args>
-<<<<<<< HEAD
 constexpr OpDesc kDesc = describe_op<Args>();
-=======
-const Args& as(const void* args) {
-  return *static_cast<const Args*>(args);
-}
-
-template <class Args>
-constexpr OpDesc kDesc = {
-    .name = Args::kName,
-    .args_bytes = sizeof(Args),
-    .check = [](const void* args) -> Status { return check(as<Args>(args)); },
-    .cost = [](const void* args) { return cost(as<Args>(args)); },
-    .set_rows = [](void* args, std::int32_t rows) { static_cast<Args*>(args)->rows = rows; },
-    .operands =
-        [](void* args, const OperandFn& fn) {
-          visit_operands(*static_cast<Args*>(args),
-                         [&](OperandInfo info, auto& ref) {
-                           info.f32 = std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(ref.get())>>, float>;
-                           fn(info, ref.at, ref.slot);
-                         });
-        },
-    .reference = [](const void* args) { reference(as<Args>(args)); },
-};
->>>>>>> 4366eb5 (Hand operands to the device where it asks, so that --diag names the buffer and an injected NaN lands in one)
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "base/status.h"
 #include "device/cpu/cpu_kernel.h"
@@ -43,7 +44,10 @@ constexpr OpDesc describe_op() {
           .operands =
               [](void* args, const OperandFn& fn) {
                 visit_operands(*static_cast<Args*>(args),
-                               [&](const OperandInfo& info, auto& ref) { fn(info, ref.at, ref.slot); });
+                               [&](OperandInfo info, auto& ref) {
+                                 info.f32 = std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(ref.get())>>, float>;
+                                 fn(info, ref.at, ref.slot);
+                               });
               },
           .reference = [](const void* args) { reference(*static_cast<const Args*>(args)); }};
 }
