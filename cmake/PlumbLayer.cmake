@@ -1,13 +1,17 @@
-# plumb_layer(<name> DEPENDS <targets...>)
+# plumb_layer(<name> [HOT] DEPENDS <targets...>)
 #
 # A layer is a folder of src/. Its .cpp files become the static library plumb_<name>, its *_test.cpp files the test binary
 # <name>_test. A new file needs no edit here: adding a thing to Plumb is one file and one line in the layer's own table.
+# HOT: where the time of a step goes; PLUMB_QUICK_COMPILE leaves it optimised.
 function(plumb_layer name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  if(ARG_HOT AND PLUMB_QUICK_COMPILE)
+    set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -O2)  # options of a file come after those of its target
+  endif()
   if(sources)
     add_library(plumb_${name} STATIC ${sources})
     set(scope PUBLIC)
