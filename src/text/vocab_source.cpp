@@ -179,6 +179,11 @@ T little_endian(const char* from) {
 
 std::span<const std::string_view> known_pre_tokenizers() { return kPreTokenizerNames; }
 
+std::string_view split_of_pre_tokenizer(std::string_view name) {
+  const auto row = std::ranges::find(kPreTokenizers, name, &PreTokenizer::name);
+  return row == kPreTokenizers.end() ? std::string_view{} : row->pattern;
+}
+
 Result<Tokenizer> tokenizer_from_vocab(const VocabSource& source, const TokenizerConfig& config, const ParseLimits& limits) {
   PLUMB_TRY(check_sizes(source, limits));
   if (source.model == "gpt2") return byte_level(source, config);

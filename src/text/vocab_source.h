@@ -35,6 +35,10 @@ Result<Tokenizer> tokenizer_from_vocab(const VocabSource& source, const Tokenize
 // The names `pre` may have.
 std::span<const std::string_view> known_pre_tokenizers();
 
+// The split expression that a name stands for, as tokenizer.json spells it; empty for an unknown name. Programs that convert
+// between the two containers need it.
+std::string_view split_of_pre_tokenizer(std::string_view name);
+
 // llama2.c's tokenizer file: int32 longest token, then for each token float score, int32 length, bytes (little-endian).
 // Ids 0, 1 and 2 are <unk>, <s> and </s>, whatever they are spelled. Errors: truncated, malformed, limit_exceeded.
 Result<Tokenizer> tokenizer_from_llama2c(std::string_view bytes, const std::string& subject, const TokenizerConfig& config = {},
