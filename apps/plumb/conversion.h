@@ -1,0 +1,52 @@
+// A checkpoint on its way into GGUF: keys, tensors still to be written, and where each comes from.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/checkpoint.h"
+#include "format/gguf_writer.h"
+#include "tensor_job.h"
+
+namespace plumb::app {
+
+struct Origin {
+  std::string from;       // the tensor's name in the source
+  DType from_dtype = DType::f32;
+  const char* action = ""; // "copied", "widened", "narrowed", "requantized", "renibbled", "deinterleaved"
+};
+
+// Set by a fill that meets a number it cannot encode.
+using Refusal = std::shared_ptr<std::atomic<bool>>;
+
+struct Conversion {
+  std::string family;
+  format::GgufKeys keys;
+  std::vector<TensorJob> jobs;
+  std::vector<Origin> origins;    // one per job
+  std::vector<Refusal> refusals;  // one per job; null where the bytes are moved unchanged
+  std::size_t tokens = 0;
+
+  void add(TensorJob job, Origin origin, Refusal refusal = nullptr);
+};
+
+struct ConvertOptions {
+  std::string name;               // general.name
+  std::optional<DType> matrices;  // type of attention, embedding and head; absent: as stored
+};
+
+// gpt-oss in the Hugging Face layout. The checkpoint must outlive the result.
+// Errors: what reading spec, weights and tokenizer finds; unsupported for what a gpt-oss GGUF file cannot say.
+Result<Conversion> convert_gpt_oss(const format::Checkpoint& checkpoint, const ConvertOptions& options);
+
+// A llama2.c model, legacy float32 layout, with its tokenizer file. The bytes must outlive the result.
+// Errors: truncated, malformed, limit_exceeded, and those of text::tokenizer_from_llama2c.
+Result<Conversion> convert_llama2c(std::span<const std::byte> model, const std::string& model_path,
+                                   std::span<const std::byte> tokenizer, const std::string& tokenizer_path,
+                                   const ConvertOptions& options);
+
+}  // namespace plumb::app

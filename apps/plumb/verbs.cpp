@@ -1,0 +1,25 @@
+#include "base/status.h"
+#include "verb.h"
+
+namespace plumb::app {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"inspect", "say what a model file is: layers, tensors, memory, bytes read per token", &add_inspect},
+    {"convert", "convert a checkpoint to GGUF", &add_convert},
+    {"synth", "write a random-weight checkpoint of any geometry", &add_synth},
+    {"devices", "list the devices that can compute", &add_devices},
+    {"version", "say what this build is", &add_version},
+};
+
+}  // namespace
+
+std::span<const Verb> verb_table() { return kVerbs; }
+
+Error usage_error(std::string option, std::string message, std::string value) {
+  return fail(ErrorCode::invalid_argument, std::move(message), "arguments", std::move(option), std::move(value));
+}
+
+bool is_usage_error(const Error& error) { return error.code == ErrorCode::invalid_argument && error.subject == "arguments"; }
+
+}  // namespace plumb::app
