@@ -22,13 +22,15 @@ double ratio(std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
-Progress::Progress(std::string what, std::uint64_t total, bool quiet)
-    : what_(std::move(what)), total_(total), quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1),
+Progress::Progress(std::string what, std::uint64_t total, bool quiet, std::string unit)
+    : what_(std::move(what)), unit_(std::move(unit)), total_(total), quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1),
       start_(std::chrono::steady_clock::now()), last_(start_) {}
 
 Progress::~Progress() {
   if (drawn_ && terminal_) write_error("\r\x1b[K");
 }
+
+std::string Progress::amount(std::uint64_t n) const { return unit_.empty() ? bytes_text(n) : grouped(n) + " " + unit_; }
 
 double Progress::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -47,14 +49,14 @@ void Progress::draw(std::uint64_t done) {
   const double elapsed = seconds();
   const auto rate = static_cast<std::uint64_t>(elapsed > 0 ? static_cast<double>(done) / elapsed : 0);
   if (!terminal_) {
-    write_error(fmt::format("{}: {} of {} ({:.0f}%), {}/s\n", what_, bytes_text(done), bytes_text(total_), part * 100, bytes_text(rate)));
+    write_error(fmt::format("{}: {} of {} ({:.0f}%), {}/s\n", what_, amount(done), amount(total_), part * 100, amount(rate)));
     return;
   }
   constexpr int kWidth = 30;
   const int filled = std::clamp(static_cast<int>(part * kWidth), 0, kWidth);
   const double left = part > 0 ? elapsed / part - elapsed : 0;
   write_error(fmt::format("\r\x1b[K{} [{}{}] {:3.0f}% {} {}/s, {:.0f} s left", what_, std::string(static_cast<std::size_t>(filled), '#'),
-                          std::string(static_cast<std::size_t>(kWidth - filled), '.'), part * 100, bytes_text(done), bytes_text(rate),
+                          std::string(static_cast<std::size_t>(kWidth - filled), '.'), part * 100, amount(done), amount(rate),
                           left));
   drawn_ = true;
 }
@@ -63,7 +65,7 @@ void Progress::finish() {
   if (quiet_) return;
   const double elapsed = seconds();
   const auto rate = static_cast<std::uint64_t>(elapsed > 0 ? static_cast<double>(total_) / elapsed : 0);
-  write_error(fmt::format("{}{}: {} in {:.2f} s, {}/s\n", drawn_ ? "\r\x1b[K" : "", what_, bytes_text(total_), elapsed, bytes_text(rate)));
+  write_error(fmt::format("{}{}: {} in {:.2f} s, {}/s\n", drawn_ ? "\r\x1b[K" : "", what_, amount(total_), elapsed, amount(rate)));
   drawn_ = false;
 }
 

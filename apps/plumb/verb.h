@@ -26,6 +26,9 @@ struct Verb {
 // In the order that --help shows.
 std::span<const Verb> verb_table();
 
+Action add_run(CLI::App& command);
+Action add_chat(CLI::App& command);
+Action add_verify(CLI::App& command);
 Action add_inspect(CLI::App& command);
 Action add_convert(CLI::App& command);
 Action add_synth(CLI::App& command);

@@ -5,6 +5,9 @@ namespace plumb::app {
 namespace {
 
 constexpr Verb kVerbs[] = {
+    {"run", "continue a prompt", &add_run},
+    {"chat", "talk with a model", &add_chat},
+    {"verify", "compare a model with its oracle", &add_verify},
     {"inspect", "say what a model file is: layers, tensors, memory, bytes read per token", &add_inspect},
     {"convert", "convert a checkpoint to GGUF", &add_convert},
     {"synth", "write a random-weight checkpoint of any geometry", &add_synth},

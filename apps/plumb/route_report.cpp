@@ -1,0 +1,45 @@
+#include "route_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace plumb::app {
+
+std::vector<RouteRow> route_rows(const decode::Executor& executor) {
+  std::vector<RouteRow> rows;
+  const auto& phases = executor.program().phases;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const kernels::KernelEntry& kernel = *executor.route()[i];
+    const auto use = executor.use(i);
+    const auto same = [&](const RouteRow& r) {
+      return r.phase_class == phases[i].phase_class && r.op == phases[i].op->name && r.kernel == kernel.kernel.name;
+    };
+    auto row = std::find_if(rows.begin(), rows.end(), same);
+    if (row == rows.end()) row = rows.insert(rows.end(), {phases[i].phase_class, phases[i].op->name, kernel.kernel.name, 0, 0, 0});
+    ++row->phases;
+    row->steps = std::max(row->steps, use.steps);
+    row->positions_x_layers += use.rows;
+  }
+  return rows;
+}
+
+std::string route_text(const std::vector<RouteRow>& rows) {
+  std::string text = fmt::format("{:<18} {:<12} {:<28} {:>6} {:>8} {:>18}\n", "class", "op", "kernel", "phases", "steps", "positions x layers");
+  for (const RouteRow& r : rows) {
+    text += fmt::format("{:<18} {:<12} {:<28} {:>6} {:>8} {:>18}\n", r.phase_class, r.op, r.kernel, r.phases, r.steps, r.positions_x_layers);
+  }
+  return text;
+}
+
+nlohmann::ordered_json route_json(const std::vector<RouteRow>& rows) {
+  auto list = nlohmann::ordered_json::array();
+  for (const RouteRow& r : rows) {
+    list.push_back({{"phase_class", r.phase_class}, {"op", r.op}, {"kernel", r.kernel}, {"phases", r.phases}, {"steps", r.steps},
+                    {"positions_x_layers", r.positions_x_layers}});
+  }
+  return list;
+}
+
+}  // namespace plumb::app

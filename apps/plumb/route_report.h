@@ -1,0 +1,29 @@
+// The route witness: which kernels ran, for how many positions x layers.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "decode/executor.h"
+
+namespace plumb::app {
+
+// All phases of a program that run one op of one class with one kernel.
+struct RouteRow {
+  std::string phase_class;
+  std::string op;
+  std::string kernel;
+  std::uint64_t phases = 0;             // of the program: layers, for a class inside layers
+  std::uint64_t steps = 0;              // of the phase that ran most often
+  std::uint64_t positions_x_layers = 0; // rows summed over the phases
+};
+
+// In program order. Counts since the executor was opened; a row counts when its step was encoded.
+std::vector<RouteRow> route_rows(const decode::Executor& executor);
+
+std::string route_text(const std::vector<RouteRow>& rows);
+nlohmann::ordered_json route_json(const std::vector<RouteRow>& rows);
+
+}  // namespace plumb::app
