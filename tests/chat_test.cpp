@@ -16,12 +16,10 @@ const std::string kModel = PLUMB_SOURCE_DIR "/models/story";
 class Session {
  public:
   Session(std::vector<std::string> arguments, const std::string& state_folder) {
-    arguments.insert(arguments.begin(), PLUMB_BINARY);
+    arguments.insert(arguments.begin(), {"/usr/bin/env", "XDG_STATE_HOME=" + state_folder, "TERM=xterm", PLUMB_BINARY});
     std::vector<char*> words;
     for (std::string& word : arguments) words.push_back(word.data());
     words.push_back(nullptr);
-    ::setenv("XDG_STATE_HOME", state_folder.c_str(), 1);
-    ::setenv("TERM", "xterm", 1);
     const winsize size{24, 100, 0, 0};
     child_ = ::forkpty(&terminal_, nullptr, nullptr, &size);
     if (child_ == 0) {
@@ -106,6 +104,16 @@ TEST(Chat, ControlCStopsTheAnswerAndNotTheProgram) {
   ASSERT_TRUE(session.expect("/reset")) << session.all();
   session.type("/quit\r");
   EXPECT_EQ(session.wait(), 0) << session.all();
+}
+
+// plumb run beside it: there an answer is all there is, so Ctrl-C ends the program, in order and with a status of its own.
+TEST(Run, ControlCEndsTheAnswerWithItsStatus) {
+  const ScratchFolder scratch;
+  Session session({"run", kModel, "-p", "The ship", "--temp", "5", "-n", "30000", "--ignore-eos"}, scratch.path());
+  ASSERT_TRUE(session.expect(" ")) << session.all();
+  session.type("\x03");
+  EXPECT_TRUE(session.expect("finish: cancelled")) << session.all();
+  EXPECT_EQ(session.wait(), 130);
 }
 
 TEST(Chat, InAPipeTheAnswerAloneIsOutput) {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../subprocess.h"
+#include "subprocess.h"
 
 namespace plumb::test {
 namespace {
@@ -57,6 +57,20 @@ TEST(ParityFull, HeldOutTextIsAsLikely) {
   EXPECT_NEAR(report["heldout"]["reference"].get<double>(), 3.40926, 1e-5);
   EXPECT_NEAR(report["heldout"]["nats_per_token"].get<double>(), 3.40926, 1e-3);
   std::printf("[ figures  ] held-out %.6f nats/token\n", report["heldout"]["nats_per_token"].get<double>());
+}
+
+// The other container: codes, scales and vectors are moved without rounding, so the figures are the same, bit for bit.
+TEST(ParityFull, GgufIsTheSameModel) {
+  const ScratchFolder scratch;
+  const std::string gguf = scratch.file("story.gguf");
+  const Finished converted = run_plumb({"convert", kModel, gguf, "-q"});
+  ASSERT_EQ(converted.status, 0) << converted.err;
+  const json own = verify(kModel, {"--oracle", kOracles + "story-oracle.safetensors"});
+  const json other = verify(gguf, {"--oracle", kOracles + "story-oracle.safetensors"});
+  expect_pass(other, 18);
+  EXPECT_EQ(other["model"]["container"], "gguf");
+  for (const char* key : {"cosine_min", "max_abs", "max_rel", "kl_mean", "kl_max", "worst", "greedy", "routing"}) EXPECT_EQ(other[key], own[key]) << key;
+  expect_pass(verify(gguf, {"--oracle", kOracles + "story-oracle-long.safetensors"}), 1);
 }
 
 }  // namespace
