@@ -4,21 +4,24 @@
 #include <optional>
 
 #include "base/parse_limits.h"
+#include "device/address_sanitizer.h"
 
 namespace plumb::device {
 namespace {
 
-// Bytes a region takes with its alignment and, in checked mode, the guard behind it; nullopt when that wraps.
+std::uint64_t guard_bytes(bool checked) { return checked || kUnderAddressSanitizer ? kGuardBytes : 0; }
+
+// Bytes a region takes with its alignment and the guard behind it; nullopt when that wraps.
 std::optional<std::uint64_t> footprint(std::uint64_t bytes, bool checked) {
   const auto padded = checked_add(bytes, kBankAlignment - 1);
   if (!padded) return std::nullopt;
-  return checked_add(*padded / kBankAlignment * kBankAlignment, checked ? kGuardBytes : 0);
+  return checked_add(*padded / kBankAlignment * kBankAlignment, guard_bytes(checked));
 }
 
 }  // namespace
 
 std::uint64_t BankPlan::total_bytes(bool checked) const {
-  std::optional<std::uint64_t> total = checked ? kGuardBytes : 0;
+  std::optional<std::uint64_t> total = guard_bytes(checked);
   for (const BankRegion& region : regions) {
     const auto bytes = footprint(region.bytes, checked);
     total = bytes ? checked_add(*total, *bytes) : std::nullopt;
@@ -30,7 +33,7 @@ std::uint64_t BankPlan::total_bytes(bool checked) const {
 std::vector<std::uint64_t> BankPlan::offsets(bool checked) const {
   std::vector<std::uint64_t> result;
   result.reserve(regions.size());
-  std::uint64_t at = checked ? kGuardBytes : 0;
+  std::uint64_t at = guard_bytes(checked);
   for (const BankRegion& region : regions) {
     result.push_back(at);
     at += footprint(region.bytes, checked).value_or(0);

@@ -53,7 +53,8 @@ struct BankPlan {
     regions.push_back({std::move(region), bytes});
     return regions.size() - 1;
   }
-  // Bytes including alignment and (in checked mode) guards; saturates instead of wrapping.
+  // Bytes including alignment and guards (in checked mode, and in a build under the address sanitizer, which watches them
+  // for reads as well); saturates instead of wrapping.
   std::uint64_t total_bytes(bool checked) const;
   // Offset of each region in an arena of total_bytes(checked). REQUIRES: the total did not saturate.
   std::vector<std::uint64_t> offsets(bool checked) const;

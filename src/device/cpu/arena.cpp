@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "device/address_sanitizer.h"
+
 namespace plumb::device {
 namespace {
 
@@ -40,7 +42,9 @@ Result<Arena> Arena::map(std::uint64_t bytes) {
 }
 
 Arena::~Arena() {
-  if (base_ != nullptr) ::munmap(base_, bytes_);
+  if (base_ == nullptr) return;
+  allow_access(base_, bytes_);  // the next mapping may get these addresses
+  ::munmap(base_, bytes_);
 }
 
 }  // namespace plumb::device

@@ -10,13 +10,13 @@ namespace plumb::device {
 
 // All `count` threads arrive; the last one runs a function while the others still wait, then all go on. The function is
 // where a launch is settled: counted faults, time stamps, the decision to stop. Nobody else touches the buffer meanwhile.
-// Thread rule: exactly `count` threads use it.
+// Thread rule: exactly `count` threads use it, each with a memory of its own.
 class Barrier {
  public:
   Barrier(int count, const SpinPolicy& policy) : count_(static_cast<std::uint32_t>(count)), policy_(policy) {}
 
   template <class F>
-  void arrive(F&& last) {
+  void arrive(SpinMemory& memory, F&& last) {
     if (count_ == 1) {
       last();
       return;
@@ -27,7 +27,7 @@ class Barrier {
       last();
       generation_.advance();
     } else {
-      generation_.wait_while(generation, policy_);
+      generation_.wait_briefly(generation, policy_, memory);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "device/address_sanitizer.h"
 #include "device/cpu/cpu_core.h"
 
 namespace plumb::device {
@@ -22,7 +23,12 @@ std::uint64_t first_overwritten(const std::byte* base, std::uint64_t lo, std::ui
 CpuBank::CpuBank(std::shared_ptr<CpuCore> core, BankPlan plan, Arena arena, std::uint32_t first_id, bool checked)
     : core_(std::move(core)), plan_(std::move(plan)), arena_(std::move(arena)), offsets_(plan_.offsets(checked)),
       bytes_(plan_.total_bytes(checked)), first_id_(first_id), checked_(checked) {
-  if (!checked_) return;
+  if (!checked_) {
+    // Checked mode reads its guards itself and names the buffer; the sanitizer would stop the program first.
+    forbid_access(arena_.base(), bytes_);
+    for (std::size_t i = 0; i < offsets_.size(); ++i) allow_access(arena_.base() + offsets_[i], plan_.regions[i].bytes);
+    return;
+  }
   std::memset(arena_.base(), static_cast<int>(kGuard), bytes_);
   for (std::size_t i = 0; i < offsets_.size(); ++i) poison(i);
 }

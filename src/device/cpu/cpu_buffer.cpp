@@ -137,10 +137,10 @@ std::span<const LaunchRecord> CpuBuffer::records() const {
   return has_records_ ? std::span<const LaunchRecord>(records_) : std::span<const LaunchRecord>();
 }
 
-void CpuBuffer::settle(Status status, bool complete) {
+bool CpuBuffer::settle(Status status, bool complete) {
   if (claimed_.exchange(true)) {
     settled_.wait_while(0, SpinPolicy{});  // the other is writing; a successor may read the status next
-    return;
+    return false;
   }
   status_ = std::move(status);
   if (complete) {
@@ -148,6 +148,7 @@ void CpuBuffer::settle(Status status, bool complete) {
     has_records_ = timing_;
   }
   settled_.advance();
+  return true;
 }
 
 void CpuBuffer::abandon() { core_->abandon(*this); }

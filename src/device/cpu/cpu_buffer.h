@@ -72,10 +72,10 @@ class CpuBuffer final : public Recorder, public CompletionState {
 
   // Makes a pooled buffer ready for a recording. REQUIRES: nobody else knows the buffer.
   void open(std::shared_ptr<CpuCore> core, const BeginOptions& options, bool wants_operands);
-  // Fixes the outcome, unless it is fixed already, and wakes those who wait; settled on return. Thread rule: any thread, the
-  // first wins.
+  // Fixes the outcome and wakes those who wait; settled on return. False when the outcome was fixed already. Thread rule:
+  // any thread, the first wins.
   // `complete`: the workers are through with the buffer, so its counts and records can be read.
-  void settle(Status status, bool complete);
+  bool settle(Status status, bool complete);
   bool settled() const { return settled_.load() != 0; }
 
   // The launch's arguments or the upload's bytes.

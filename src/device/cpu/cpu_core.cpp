@@ -12,7 +12,7 @@ namespace {
 // Between launches workers wait for each other, which is short when every worker has a core of its own. With fewer cores
 // than workers spinning only keeps the others from arriving.
 constexpr SpinPolicy kDedicated{20, 200};
-constexpr SpinPolicy kCrowded{0, 50};
+constexpr SpinPolicy kCrowded{0, 20};
 // Between buffers they wait for the host. Pausing pays when the host has a core beside theirs; else yield to it.
 constexpr SpinPolicy kIdleBesideHost{50, 100};
 constexpr SpinPolicy kIdle{0, 100};
@@ -47,7 +47,8 @@ void CpuCore::shut_down() {
   bell_.advance();
   if (options_.inline_execution) {
     const std::lock_guard running(run_mutex_);
-    while (CpuBuffer* buffer = next()) execute(*buffer, context(0));
+    Context mine = context(0);
+    while (CpuBuffer* buffer = next()) execute(*buffer, mine);
   }
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
@@ -219,7 +220,8 @@ bool CpuCore::release_next() {
   }
   if (buffer == nullptr) return false;
   inline_deadline_ns_ = options_.deadline_ms != 0 ? monotonic_ns() + options_.deadline_ms * 1000000 : 0;
-  execute(*buffer, context(0));
+  Context mine = context(0);
+  execute(*buffer, mine);
   return true;
 }
 
@@ -231,18 +233,21 @@ void CpuCore::wait_for(CpuBuffer& buffer) {
   if (options_.inline_execution) {
     const std::lock_guard running(run_mutex_);
     inline_deadline_ns_ = options_.deadline_ms != 0 ? monotonic_ns() + options_.deadline_ms * 1000000 : 0;
+    Context mine = context(0);
     while (!buffer.settled()) {
       CpuBuffer* head = next();
       PLUMB_CHECK(head != nullptr);  // a submission that is not settled is pending
-      execute(*head, context(0));
+      execute(*head, mine);
     }
     return;
   }
   const std::uint64_t limit = options_.deadline_ms != 0 ? options_.deadline_ms * 1000000 : EventWord::kForever;
   // No spinning: the workers need the cores more than the host does.
   if (buffer.settled_.wait_while(0, SpinPolicy{}, limit)) return;
-  lose("a wait passed its deadline of " + std::to_string(options_.deadline_ms) + " ms");
-  buffer.settle(overdue_error(buffer), false);
+  // The status first: the workers stop as soon as the device is lost and would report that instead.
+  if (buffer.settle(overdue_error(buffer), false)) {
+    lose("a wait passed its deadline of " + std::to_string(options_.deadline_ms) + " ms");
+  }
 }
 
 void CpuCore::lose(std::string why) {

@@ -60,6 +60,7 @@ class CpuCore : public std::enable_shared_from_this<CpuCore> {
   struct Context {  // of one worker
     int index = 0;
     std::span<std::byte> scratch;
+    SpinMemory spin;
   };
 
   void work(int index);
@@ -67,7 +68,7 @@ class CpuCore : public std::enable_shared_from_this<CpuCore> {
   // The head of the pending list, waiting for one; nullptr when the queue is shut down and the list empty.
   CpuBuffer* next();
   // Runs this worker's part of the buffer. On return the buffer may be gone.
-  void execute(CpuBuffer& buffer, const Context& context);
+  void execute(CpuBuffer& buffer, Context& context);
   void run_command(const CpuBuffer& buffer, const Command& command, const Context& context);
 
   // At a barrier, by the last worker.

@@ -26,11 +26,11 @@ bool solo(const Command& command) {
 }  // namespace
 
 CpuCore::Context CpuCore::context(int index) const {
-  return {index, {scratch_.base() + static_cast<std::size_t>(index) * kWorkerScratchBytes, kWorkerScratchBytes}};
+  return {index, {scratch_.base() + static_cast<std::size_t>(index) * kWorkerScratchBytes, kWorkerScratchBytes}, {}};
 }
 
 void CpuCore::work(int index) {
-  const Context mine = context(index);
+  Context mine = context(index);
   while (CpuBuffer* buffer = next()) execute(*buffer, mine);
 }
 
@@ -46,16 +46,16 @@ CpuBuffer* CpuCore::next() {
   }
 }
 
-void CpuCore::execute(CpuBuffer& buffer, const Context& mine) {
+void CpuCore::execute(CpuBuffer& buffer, Context& mine) {
   const std::size_t count = buffer.commands_.size();
-  barrier_.arrive([&] { before_first(buffer); });
+  barrier_.arrive(mine.spin, [&] { before_first(buffer); });
   // stop_ is constant between barriers; the buffer is not touched once it is set.
   for (std::size_t i = 0; !stop_ && i < count; ++i) {
     const Command& command = buffer.commands_[i];
     run_command(buffer, command, mine);
     const bool alone = solo(command);
     if (alone && i + 1 < count && solo(buffer.commands_[i + 1])) continue;
-    barrier_.arrive([&] { after_command(buffer, i); });
+    barrier_.arrive(mine.spin, [&] { after_command(buffer, i); });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
 
@@ -16,6 +17,16 @@ namespace {
 static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free,
               "the kernel reads the word in place");
 
+constexpr int kRound = 64;  // about two microseconds; a balanced launch ends within it
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
 // Sleeps while *word == old; wakes spuriously at times. std::atomic::wait has no time limit, hence the system call.
 void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t old, std::uint64_t timeout_ns) {
   timespec limit{};
@@ -26,32 +37,43 @@ void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t old, std::uint64
 
 }  // namespace
 
-bool EventWord::wait_slowly(std::uint32_t old, const SpinPolicy& policy, std::uint64_t timeout_ns) {
-  const std::uint64_t start = monotonic_ns();
-  const std::uint64_t pause_ns = std::uint64_t{policy.pause_us} * 1000;
-  const std::uint64_t spin_ns = pause_ns + std::uint64_t{policy.yield_us} * 1000;
-  std::uint64_t elapsed = 0;
-  while (elapsed < spin_ns && elapsed < timeout_ns) {
-    if (elapsed < pause_ns) {
-      for (int i = 0; i < kFirstLook && load() == old; ++i) pause();
-    } else {
-      sched_yield();
+bool EventWord::pause_while(std::uint32_t old, const SpinPolicy& policy) {
+  if (policy.pause_us == 0) return load() != old;
+  std::uint64_t end = 0;  // the clock is read only after the first round, which ends most waits
+  for (;;) {
+    for (int i = 0; i < kRound; ++i) {
+      if (load() != old) return true;
+      relax();
     }
+    const std::uint64_t now = monotonic_ns();
+    if (end == 0) {
+      end = now + std::uint64_t{policy.pause_us} * 1000;
+    } else if (now >= end) {
+      return false;
+    }
+  }
+}
+
+bool EventWord::wait_while(std::uint32_t old, const SpinPolicy& policy, std::uint64_t timeout_ns) {
+  if (pause_while(old, policy)) return true;
+  const std::uint64_t start = monotonic_ns();
+  const std::uint64_t yield_ns = std::min(std::uint64_t{policy.yield_us} * 1000, timeout_ns);
+  while (monotonic_ns() - start < yield_ns) {
+    sched_yield();
     if (load() != old) return true;
-    elapsed = monotonic_ns() - start;
   }
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   bool changed = false;
   for (;;) {
     changed = value_.load(std::memory_order_seq_cst) != old;
     if (changed) break;
+    std::uint64_t left = kForever;
     if (timeout_ns != kForever) {
-      elapsed = monotonic_ns() - start;
+      const std::uint64_t elapsed = monotonic_ns() - start;
       if (elapsed >= timeout_ns) break;
-      futex_wait(&value_, old, timeout_ns - elapsed);
-    } else {
-      futex_wait(&value_, old, kForever);
+      left = timeout_ns - elapsed;
     }
+    futex_wait(&value_, old, left);
   }
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   return changed;

@@ -18,7 +18,7 @@ struct EmbedArgs {
   Ref<float> out;                      // [rows][hidden]
   Ref<const std::int32_t> tokens;      // [rows]
   Ref<const std::int32_t> sources;     // [rows]; -1: from tokens
-  Ref<const std::int32_t> relay;       // [relay_cells]
+  Ref<const std::int32_t> relay;       // [relay_cells]; absent when there are none
   WeightView table;                    // [vocab][hidden]
   std::int32_t relay_cells = 0;
   std::int32_t rows = 0;
@@ -31,7 +31,7 @@ void visit_operands(A& a, V&& visit) {
   visit(OperandInfo{"out", Access::write, rows * a.table.cols * 4}, a.out);
   visit(OperandInfo{"tokens", Access::read, rows * 4}, a.tokens);
   visit(OperandInfo{"sources", Access::read, rows * 4}, a.sources);
-  visit(OperandInfo{"relay", Access::read, static_cast<std::uint64_t>(a.relay_cells) * 4}, a.relay);
+  if (a.relay) visit(OperandInfo{"relay", Access::read, static_cast<std::uint64_t>(a.relay_cells) * 4}, a.relay);
   visit_weight(a.table, "table", "table_scales", visit);
 }
 Status check(const EmbedArgs& a);

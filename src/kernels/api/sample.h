@@ -36,7 +36,7 @@ struct SampleParams {
 struct SampleArgs {
   static constexpr const char* kName = "sample";
   Ref<std::int32_t> out;                    // [rows]
-  Ref<std::int32_t> relay;                  // [relay_cells]
+  Ref<std::int32_t> relay;                  // [relay_cells]; absent when there are none
   Ref<const float> logits;                  // [rows][vocab]
   Ref<const SampleParams> params;           // [rows]
   Ref<const std::int32_t> relay_cells_of;   // [rows]; -1: none
@@ -50,7 +50,7 @@ template <class A, class V>
 void visit_operands(A& a, V&& visit) {
   const auto rows = static_cast<std::uint64_t>(a.rows);
   visit(OperandInfo{"out", Access::write, rows * 4}, a.out);
-  visit(OperandInfo{"relay", Access::read_write, static_cast<std::uint64_t>(a.relay_cells) * 4}, a.relay);
+  if (a.relay) visit(OperandInfo{"relay", Access::read_write, static_cast<std::uint64_t>(a.relay_cells) * 4}, a.relay);
   visit(OperandInfo{"logits", Access::read, rows * a.vocab * 4}, a.logits);
   visit(OperandInfo{"params", Access::read, rows * sizeof(SampleParams)}, a.params);
   visit(OperandInfo{"relay_cells_of", Access::read, rows * 4}, a.relay_cells_of);

@@ -1,4 +1,5 @@
-// Stored weights to vectors of floats, in registers. Same names as portable/decode.h, and the same bits: every decode is exact.
+// Stored weights to vectors of floats, in registers. Same names as portable/decode.h, and the same values: every decode is
+// exact. (E2M1's -0 becomes +0, as it passes through an integer.)
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {

@@ -1,0 +1,263 @@
+// Shape cases of attention and kv_append. Compiled into the test binary only.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "kernels/conformance/shape_case.h"
+#include "kernels/ref/kv_page.h"
+
+namespace plumb::kernels::conformance {
+namespace {
+
+template <class T>
+T* writable(const Ref<const T>& ref) {
+  return const_cast<T*>(ref.get());
+}
+
+struct KvShape {
+  std::int32_t page_rows;
+  std::int32_t window;  // 0: full
+  std::int32_t kv_heads;
+  std::int32_t head_dim;
+};
+
+// One batch row.
+struct At {
+  std::int32_t sequence;
+  std::int32_t position;
+};
+
+// Pages enough for `rows`, one spare page in the pool and one spare row of the table. Ring sizes are the least that hold the
+// window, so rings wrap.
+KvView kv_shape(const KvShape& s, const std::vector<At>& rows) {
+  std::int32_t sequences = 1;
+  std::int32_t last = 0;
+  for (const At& at : rows) {
+    sequences = std::max(sequences, at.sequence + 2);
+    last = std::max(last, at.position);
+  }
+  const std::int32_t all = last / s.page_rows + 1;
+  // The window of the lowest row of a sequence up to its highest row; the rows of one sequence span at most `last`.
+  std::int32_t pages = all;
+  if (s.window > 0) {
+    std::int32_t span = 1;
+    for (std::int32_t q = 0; q < sequences; ++q) {
+      std::int32_t lo = std::numeric_limits<std::int32_t>::max();
+      std::int32_t hi = -1;
+      for (const At& at : rows) {
+        if (at.sequence != q) continue;
+        lo = std::min(lo, std::max(0, at.position - s.window + 1));
+        hi = std::max(hi, at.position);
+      }
+      if (hi >= 0) span = std::max(span, hi / s.page_rows - lo / s.page_rows + 1);
+    }
+    pages = std::min(all, span);
+  }
+  return {.k = given<std::byte>(),
+          .v = given<std::byte>(),
+          .table = given<const std::int32_t>(),
+          .pages = sequences * pages + 1,
+          .page_rows = s.page_rows,
+          .table_pages = pages,
+          .sequences = sequences,
+          .kv_heads = s.kv_heads,
+          .head_dim = s.head_dim,
+          .window = s.window};
+}
+
+// Pages in a random order, only where a row of the batch needs them; kNoPage everywhere else.
+void fill_table(const KvView& kv, const std::vector<At>& rows, bool visible_too, Random& random) {
+  std::int32_t* table = writable(kv.table);
+  std::fill(table, table + std::int64_t{kv.sequences} * kv.table_pages, kNoPage);
+  std::vector<std::int32_t> free(static_cast<std::size_t>(kv.pages));
+  std::iota(free.begin(), free.end(), 0);
+  for (std::size_t i = free.size(); i > 1; --i) {
+    std::swap(free[i - 1], free[static_cast<std::size_t>(random.below(static_cast<std::int32_t>(i)))]);
+  }
+  for (const At& at : rows) {
+    const auto first = visible_too ? kv_first_visible(kv, at.position) : at.position;
+    for (std::int64_t page = first / kv.page_rows; page <= at.position / kv.page_rows; ++page) {
+      std::int32_t& cell = table[at.sequence * kv.table_pages + page % kv.table_pages];
+      if (cell != kNoPage) continue;
+      cell = free.back();
+      free.pop_back();
+    }
+  }
+}
+
+// K and V of every key that some row sees, and of no other: the rest stays poison.
+void fill_visible(const KvView& kv, const std::vector<At>& rows, Random& random) {
+  auto* k = reinterpret_cast<float*>(kv.k.get());
+  auto* v = reinterpret_cast<float*>(kv.v.get());
+  for (const At& at : rows) {
+    for (std::int64_t j = kv_first_visible(kv, at.position); j <= at.position; ++j) {
+      const std::int64_t page = page_of(kv, at.sequence, j);
+      for (std::int32_t h = 0; h < kv.kv_heads; ++h) {
+        const std::int64_t cell = kv_cell(kv, page, h, static_cast<int>(j % kv.page_rows));
+        random.values(k + cell, kv.head_dim);
+        random.values(v + cell, kv.head_dim);
+      }
+    }
+  }
+}
+
+void fill_rows(const std::vector<At>& rows, std::int32_t* positions, std::int32_t* sequences) {
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    positions[r] = rows[r].position;
+    sequences[r] = rows[r].sequence;
+  }
+}
+
+// Per output: a score is off by the dot product's bound, softcap's tanh (4e-7 of the cap, as it is computed from exp) and the
+// rounding of its distance to the maximum. A probability inherits that relatively; each chunk of keys rescales (8 u) and each
+// key adds once. The quotient of sums can be off by twice that, relative to the sum of p |v|.
+std::vector<Bound> attention_bounds(const AttentionArgs& a) {
+  const KvView& kv = a.kv;
+  Bound bound{"out", {}};
+  for (std::int64_t r = 0; r < a.rows; ++r) {
+    for (std::int32_t h = 0; h < a.q_heads; ++h) {
+      const float* q = a.q.get() + (r * a.q_heads + h) * kv.head_dim;
+      std::vector<double> scores;
+      std::vector<const float*> values;
+      double largest = a.sinks ? a.sinks[h] : -std::numeric_limits<double>::infinity();
+      double score_error = 0;
+      for (std::int64_t j = kv_first_visible(kv, a.positions[r]); j <= a.positions[r]; ++j) {
+        const std::int64_t page = page_of(kv, a.sequences[r], j);
+        if (page < 0) continue;
+        const std::int64_t cell = kv_cell(kv, page, h / (a.q_heads / kv.kv_heads), static_cast<int>(j % kv.page_rows));
+        const float* k = reinterpret_cast<const float*>(kv.k.get()) + cell;
+        double score = 0;
+        double terms = 0;
+        for (std::int64_t d = 0; d < kv.head_dim; ++d) {
+          score += double{q[d]} * k[d];
+          terms += std::fabs(double{q[d]} * k[d]);
+        }
+        score *= a.scale;
+        double error = dot_bound(kv.head_dim) * terms * std::fabs(a.scale);
+        if (a.softcap > 0) {
+          score = a.softcap * std::tanh(score / a.softcap);
+          error += 4e-7 * a.softcap;
+        }
+        scores.push_back(score);
+        values.push_back(reinterpret_cast<const float*>(kv.v.get()) + cell);
+        largest = std::max(largest, score);
+        score_error = std::max(score_error, error);
+      }
+      double total = a.sinks ? std::exp(a.sinks[h] - largest) : 0.0;
+      double distance = 0;
+      for (const double s : scores) {
+        total += std::exp(s - largest);
+        distance = std::max(distance, largest - s);
+      }
+      const auto keys = static_cast<double>(scores.size());
+      const double relative = score_error + (std::min(distance, 90.0) + keys + (keys / 64 + 2) * 8 + 16) * kU;
+      for (std::int64_t d = 0; d < kv.head_dim; ++d) {
+        double sum = 0;
+        for (std::size_t j = 0; j < scores.size(); ++j) sum += std::exp(scores[j] - largest) * std::fabs(values[j][d]);
+        bound.absolute.push_back(2 * relative * sum / total + 1e-37);
+      }
+    }
+  }
+  return {bound};
+}
+
+struct AttentionShape {
+  KvShape kv;
+  std::int32_t q_heads;
+  bool sinks;
+  float softcap;
+  std::vector<At> rows;
+};
+
+ShapeCase attention_case(const char* what, const AttentionShape& s) {
+  const auto rows = static_cast<std::int32_t>(s.rows.size());
+  AttentionArgs args{.out = given<float>(),
+                     .q = given<const float>(),
+                     .kv = kv_shape(s.kv, s.rows),
+                     .positions = given<const std::int32_t>(),
+                     .sequences = given<const std::int32_t>(),
+                     .scale = 1.0F / std::sqrt(static_cast<float>(s.kv.head_dim)),
+                     .softcap = s.softcap,
+                     .q_heads = s.q_heads,
+                     .rows = rows};
+  if (s.sinks) args.sinks = given<const float>();
+  ShapeCase c = make_case(fmt::format("{}: rows={} q_heads={} kv_heads={} head_dim={} page_rows={} window={}{}{}", what, rows,
+                                      s.q_heads, s.kv.kv_heads, s.kv.head_dim, s.kv.page_rows, s.kv.window,
+                                      s.sinks ? " sinks" : "", s.softcap > 0 ? " softcap" : ""),
+                          args, rows, [at = s.rows](const AttentionArgs& a, Random& random) {
+                            fill_rows(at, writable(a.positions), writable(a.sequences));
+                            fill_table(a.kv, at, true, random);
+                            fill_visible(a.kv, at, random);
+                            random.values(writable(a.q), std::int64_t{a.rows} * a.q_heads * a.kv.head_dim);
+                            if (a.sinks) random.values(writable(a.sinks), a.q_heads);
+                          });
+  set_bounds<AttentionArgs>(c, attention_bounds);
+  return c;
+}
+
+ShapeCase append_case(const char* what, const KvShape& shape, const std::vector<At>& at) {
+  const auto rows = static_cast<std::int32_t>(at.size());
+  std::vector<At> written = at;
+  std::erase_if(written, [](const At& row) { return row.sequence < 0; });
+  const KvAppendArgs args{.kv = kv_shape(shape, at),
+                          .k = given<const float>(),
+                          .v = given<const float>(),
+                          .positions = given<const std::int32_t>(),
+                          .sequences = given<const std::int32_t>(),
+                          .rows = rows};
+  return make_case(fmt::format("{}: rows={} kv_heads={} head_dim={} page_rows={} window={}", what, rows, shape.kv_heads,
+                               shape.head_dim, shape.page_rows, shape.window),
+                   args, rows, [at, written](const KvAppendArgs& a, Random& random) {
+                     fill_rows(at, writable(a.positions), writable(a.sequences));
+                     fill_table(a.kv, written, false, random);
+                     random.values(writable(a.k), a.rows * kv_row_elements(a.kv));
+                     random.values(writable(a.v), a.rows * kv_row_elements(a.kv));
+                   });
+}
+
+// Rows [first, last] of one sequence.
+std::vector<At> run(std::int32_t sequence, std::int32_t first, std::int32_t last) {
+  std::vector<At> rows;
+  for (std::int32_t p = first; p <= last; ++p) rows.push_back({sequence, p});
+  return rows;
+}
+
+}  // namespace
+
+std::vector<ShapeCase> attention_cases() {
+  std::vector<ShapeCase> cases;
+  for (const AttentionShape& s : std::initializer_list<AttentionShape>{
+           {{16, 0, 1, 8}, 7, false, 0, {{0, 0}}},
+           {{16, 0, 1, 8}, 7, true, 0, {{0, 0}, {1, 15}, {0, 1}, {1, 16}, {2, 17}}},
+           {{64, 0, 2, 64}, 8, true, 0, {{0, 0}, {1, 63}, {2, 64}, {3, 65}, {1, 200}}},
+           {{128, 0, 3, 40}, 3, false, 0, {{1, 127}, {0, 128}, {1, 128}}},
+           {{1, 0, 1, 16}, 2, true, 0, {{0, 0}, {0, 1}, {1, 70}}},
+           {{32, 0, 2, 256}, 10, true, 30, {{0, 5}, {1, 90}}},
+           {{32, 0, 1, 512}, 17, false, 0, {{0, 40}, {1, 3}}},  // two head tiles, the second of one head
+           {{64, 0, 5, 24}, 15, true, 0, {{0, 33}}},
+           {{256, 0, 1, 72}, 1, false, 20, {{0, 255}, {0, 256}}},
+       }) {
+    cases.push_back(attention_case("full", s));
+  }
+  cases.push_back(attention_case("prompt", {{16, 0, 2, 32}, 6, true, 0, run(0, 0, 40)}));
+  for (const AttentionShape& s : std::initializer_list<AttentionShape>{
+           {{32, 128, 2, 64}, 8, true, 0, {{0, 126}, {1, 127}, {2, 128}, {3, 129}}},
+           {{32, 128, 1, 64}, 8, true, 0, {{0, 191}, {1, 192}, {2, 1000}, {3, 100000}}},
+           {{4, 5, 1, 8}, 7, false, 0, {{0, 0}, {0, 1}, {1, 4}, {2, 5}, {3, 6}, {1, 5}}},
+           {{8, 1, 2, 16}, 2, true, 0, {{0, 0}, {1, 7}, {2, 8}}},
+           {{64, 100, 3, 128}, 9, true, 50, {{0, 163}, {1, 164}}},
+       }) {
+    cases.push_back(attention_case("window", s));
+  }
+  cases.push_back(attention_case("window prompt", {{16, 24, 2, 32}, 6, true, 0, run(1, 30, 75)}));
+
+  cases.push_back(append_case("one", {16, 0, 1, 8}, {{0, 0}}));
+  cases.push_back(append_case("page ends", {16, 0, 2, 64}, {{0, 15}, {1, 16}, {0, 16}, {2, 31}}));
+  cases.push_back(append_case("some rows skipped", {16, 0, 2, 24}, {{0, 3}, {-1, 7}, {1, 5}, {-1, 900}}));
+  cases.push_back(append_case("ring", {8, 20, 3, 40}, {{0, 100}, {0, 101}, {1, 7}, {1, 8}, {2, 131071}}));
+  return cases;
+}
+
+}  // namespace plumb::kernels::conformance

@@ -1,0 +1,135 @@
+#include "kernels/table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace plumb::kernels {
+namespace {
+
+MatmulArgs matmul_of(WeightFormat format) {
+  MatmulArgs a;
+  a.out = {0, kHostSlot, 0};
+  a.in = {0, kHostSlot, 0};
+  a.weight.data = {0, kHostSlot, 0};
+  a.weight.format = format;
+  a.weight.rows = 3;
+  a.weight.cols = 64;
+  a.weight.row_stride = 256;
+  a.rows = 1;
+  return a;
+}
+
+TEST(Table, EveryOpIsFoundByItsName) {
+  std::set<std::string> names;
+  for (const OpDesc* desc : all_ops()) {
+    EXPECT_EQ(find_op(desc->name), desc);
+    EXPECT_LE(desc->args_bytes, kArgsBytes);
+    EXPECT_TRUE(names.insert(desc->name).second) << desc->name;
+  }
+  EXPECT_EQ(find_op("convolution"), nullptr);
+}
+
+TEST(Table, NamesFollowTheGrammarAndAreUniqueWithinAnInstructionSet) {
+  std::set<std::string> seen;
+  for (const KernelEntry& entry : all_kernels()) {
+    const std::string name = entry.kernel.name;
+    EXPECT_EQ(name.rfind("f32_", 0), 0U) << name;
+    const std::string op = entry.op->name;
+    ASSERT_GE(name.size(), op.size());
+    EXPECT_EQ(name.substr(name.size() - op.size()), op) << name;
+    EXPECT_TRUE(seen.insert(name + "@" + std::string(to_string(entry.isa))).second) << name << " stands twice";
+  }
+}
+
+TEST(Table, SelectsTheBestInstructionSetThatIsAllowed) {
+  const MatmulArgs a = matmul_of(WeightFormat::q8_0);
+  for (int i = 0; i <= static_cast<int>(best_isa()); ++i) {
+    auto entry = select_kernel(op<MatmulArgs>(), &a, device::Backend::cpu, static_cast<Isa>(i));
+    ASSERT_TRUE(entry.ok());
+    EXPECT_EQ((*entry)->isa, static_cast<Isa>(i));
+    EXPECT_STREQ((*entry)->kernel.name, "f32_q8_0w_matmul");
+  }
+}
+
+TEST(Table, NamesWhatIsMissing) {
+  const MatmulArgs a = matmul_of(WeightFormat::q4_0);
+  auto entry = select_kernel(op<MatmulArgs>(), &a, device::Backend::vulkan, Isa::portable);
+  ASSERT_FALSE(entry.ok());
+  EXPECT_EQ(entry.error().code, ErrorCode::unsupported);
+  const std::string text = entry.error().to_string();
+  for (const char* part : {"q4_0", "vulkan", "matmul"}) EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(Table, ReadsInstructionSetsByName) {
+  EXPECT_EQ(*parse_isa("portable"), Isa::portable);
+  EXPECT_EQ(*parse_isa(to_string(best_isa())), best_isa());
+  auto unknown = parse_isa("avx9");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(unknown.error().to_string().find("portable, avx2"), std::string::npos);
+}
+
+TEST(Check, BlamesTheFieldAndSaysWhatItFound) {
+  const auto refuses = [](const auto& args, const char* field, const char* value) {
+    const Status status = check(args);
+    ASSERT_FALSE(status.ok()) << field;
+    EXPECT_EQ(status.error().field, field);
+    EXPECT_EQ(status.error().value, value);
+    EXPECT_EQ(status.error().subject, std::decay_t<decltype(args)>::kName);
+  };
+  EXPECT_TRUE(check(matmul_of(WeightFormat::mxfp4)).ok());
+  MatmulArgs a = matmul_of(WeightFormat::mxfp4);
+  a.weight.cols = 33;
+  refuses(a, "weight.cols", "33");
+  a = matmul_of(WeightFormat::mxfp4);
+  a.weight.row_stride = 33;
+  refuses(a, "weight.row_stride", "33");
+  a = matmul_of(WeightFormat::mxfp4_split);
+  refuses(a, "weight.scales", "0");
+  a = matmul_of(WeightFormat::f32);
+  a.out = {};
+  refuses(a, "out", "absent");
+  a = matmul_of(WeightFormat::f32);
+  a.weight.experts = 2;
+  refuses(a, "weight.experts", "2");
+
+  RouteArgs route{.experts = {0, kHostSlot, 0}, .weights = {0, kHostSlot, 0}, .logits = {0, kHostSlot, 0}, .expert_count = 4,
+                  .top_k = 5, .rows = 1};
+  refuses(route, "top_k", "5");
+}
+
+TEST(Check, RefusesKvFormatsWithoutKernelsByName) {
+  KvAppendArgs a{.kv = {.k = {0, kHostSlot, 0}, .v = {0, kHostSlot, 0}, .table = {0, kHostSlot, 0}, .format = KvFormat::q8,
+                        .pages = 1, .page_rows = 16, .table_pages = 1, .sequences = 1, .kv_heads = 1, .head_dim = 8},
+                 .k = {0, kHostSlot, 0}, .v = {0, kHostSlot, 0}, .positions = {0, kHostSlot, 0},
+                 .sequences = {0, kHostSlot, 0}, .rows = 1};
+  const Status status = check(a);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(status.error().value, "q8");
+  a.kv.format = KvFormat::f32;
+  EXPECT_TRUE(check(a).ok());
+  a.kv.page_rows = 24;
+  EXPECT_EQ(check(a).error().field, "kv.page_rows");
+}
+
+TEST(Cost, CountsEachDistinctByteOnce) {
+  MatmulArgs a = matmul_of(WeightFormat::mxfp4);
+  a.rows = 5;
+  a.bias = {0, kHostSlot, 0};
+  const device::Cost matmul = cost(a);
+  EXPECT_EQ(matmul.bytes_read, 5U * 64 * 4 + 3U * 34 + 3U * 4);
+  EXPECT_EQ(matmul.bytes_written, 5U * 3 * 4);
+  EXPECT_EQ(matmul.flops, 2U * 5 * 3 * 64);
+
+  MoeDownArgs moe{.down = a.weight, .top_k = 2, .rows = 3};
+  moe.down.experts = 4;
+  EXPECT_EQ(cost(moe).bytes_read, 6U * 64 * 4 + 5U * 4 + 6U * 4 + 4U * 3 * 34);  // 4 experts: all, for 6 pairs
+  moe.rows = 1;
+  EXPECT_EQ(cost(moe).bytes_read, 2U * 64 * 4 + 5U * 4 + 2U * 4 + 2U * 3 * 34);  // 2 pairs read at most 2 experts
+}
+
+}  // namespace
+}  // namespace plumb::kernels
