@@ -36,8 +36,8 @@ Status check_sampling(const Sampling& s) {
 class Generation {
  public:
   Generation(Engine::Impl& engine, const Request& request, const EventFn& on_event, const Engine::Impl::RouteFn& on_route)
-      : engine_(engine), request_(request), on_event_(on_event), on_route_(on_route), decoder_(engine.tokenizer_, {.continues = true}),  // the answer follows the prompt: its first space is text
-       
+      : engine_(engine), request_(request), on_event_(on_event), on_route_(on_route),
+        decoder_(engine.tokenizer_, {.continues = true}),  // the answer follows the prompt: its first space is text
         sequence_(engine.layout_, engine.pool_list_, engine.tree_.get()) {}
   ~Generation() { sequence_.end(engine_.changes_); }
   Generation(const Generation&) = delete;
