@@ -13,7 +13,8 @@ namespace plumb::device {
 // Thread rule: exactly `count` threads use it, each with a memory of its own.
 class Barrier {
  public:
-  Barrier(int count, const SpinPolicy& policy) : count_(static_cast<std::uint32_t>(count)), policy_(policy) {}
+  // `pause_us`: how long to wait without giving up the core.
+  Barrier(int count, std::uint32_t pause_us) : count_(static_cast<std::uint32_t>(count)), pause_us_(pause_us) {}
 
   template <class F>
   void arrive(SpinMemory& memory, F&& last) {
@@ -27,7 +28,7 @@ class Barrier {
       last();
       generation_.advance();
     } else {
-      generation_.wait_briefly(generation, policy_, memory);
+      generation_.wait_while(generation, pause_us_, memory);
     }
   }
 
@@ -36,7 +37,7 @@ class Barrier {
   alignas(128) std::atomic<std::uint32_t> arrived_{0};
   alignas(128) EventWord generation_;
   alignas(128) std::uint32_t count_;
-  SpinPolicy policy_;
+  std::uint32_t pause_us_;
 };
 
 }  // namespace plumb::device

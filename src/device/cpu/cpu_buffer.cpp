@@ -139,7 +139,7 @@ std::span<const LaunchRecord> CpuBuffer::records() const {
 
 bool CpuBuffer::settle(Status status, bool complete) {
   if (claimed_.exchange(true)) {
-    settled_.wait_while(0, SpinPolicy{});  // the other is writing; a successor may read the status next
+    settled_.sleep_while(0);  // the other is writing; a successor may read the status next
     return false;
   }
   status_ = std::move(status);

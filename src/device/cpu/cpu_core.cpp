@@ -10,18 +10,16 @@ namespace plumb::device {
 namespace {
 
 // Between launches workers wait for each other, which is short when every worker has a core of its own. With fewer cores
-// than workers spinning only keeps the others from arriving.
-constexpr SpinPolicy kDedicated{20, 200};
-constexpr SpinPolicy kCrowded{0, 20};
-// Between buffers they wait for the host. Pausing pays when the host has a core beside theirs; else yield to it.
-constexpr SpinPolicy kIdleBesideHost{50, 100};
-constexpr SpinPolicy kIdle{0, 100};
+// than workers pausing only keeps the others from arriving.
+constexpr std::uint32_t kLaunchPauseUs = 50;
+// Between buffers they wait for the host. Pausing pays when the host has a core beside theirs; else it needs one of them.
+constexpr std::uint32_t kIdlePauseUs = 50;
 
 }  // namespace
 
 CpuCore::CpuCore(const CpuQueueOptions& options, int cores, DeviceInfo info)
-    : options_(options), info_(std::move(info)), idle_policy_(info_.threads < cores ? kIdleBesideHost : kIdle),
-      barrier_(info_.threads, info_.threads <= cores ? kDedicated : kCrowded) {}
+    : options_(options), info_(std::move(info)), idle_pause_us_(info_.threads < cores ? kIdlePauseUs : 0),
+      barrier_(info_.threads, info_.threads <= cores ? kLaunchPauseUs : 0) {}
 
 CpuCore::~CpuCore() = default;
 
@@ -48,7 +46,7 @@ void CpuCore::shut_down() {
   if (options_.inline_execution) {
     const std::lock_guard running(run_mutex_);
     Context mine = context(0);
-    while (CpuBuffer* buffer = next()) execute(*buffer, mine);
+    while (CpuBuffer* buffer = next(mine)) execute(*buffer, mine);
   }
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
@@ -235,15 +233,15 @@ void CpuCore::wait_for(CpuBuffer& buffer) {
     inline_deadline_ns_ = options_.deadline_ms != 0 ? monotonic_ns() + options_.deadline_ms * 1000000 : 0;
     Context mine = context(0);
     while (!buffer.settled()) {
-      CpuBuffer* head = next();
+      CpuBuffer* head = next(mine);
       PLUMB_CHECK(head != nullptr);  // a submission that is not settled is pending
       execute(*head, mine);
     }
     return;
   }
   const std::uint64_t limit = options_.deadline_ms != 0 ? options_.deadline_ms * 1000000 : EventWord::kForever;
-  // No spinning: the workers need the cores more than the host does.
-  if (buffer.settled_.wait_while(0, SpinPolicy{}, limit)) return;
+  // No pausing: the workers need the cores more than the host does.
+  if (buffer.settled_.sleep_while(0, limit)) return;
   // The status first: the workers stop as soon as the device is lost and would report that instead.
   if (buffer.settle(overdue_error(buffer), false)) {
     lose("a wait passed its deadline of " + std::to_string(options_.deadline_ms) + " ms");

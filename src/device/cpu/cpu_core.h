@@ -60,13 +60,14 @@ class CpuCore : public std::enable_shared_from_this<CpuCore> {
   struct Context {  // of one worker
     int index = 0;
     std::span<std::byte> scratch;
-    SpinMemory spin;
+    SpinMemory between_launches;
+    SpinMemory between_buffers;
   };
 
   void work(int index);
   Context context(int index) const;
   // The head of the pending list, waiting for one; nullptr when the queue is shut down and the list empty.
-  CpuBuffer* next();
+  CpuBuffer* next(Context& context);
   // Runs this worker's part of the buffer. On return the buffer may be gone.
   void execute(CpuBuffer& buffer, Context& context);
   void run_command(const CpuBuffer& buffer, const Command& command, const Context& context);
@@ -98,7 +99,7 @@ class CpuCore : public std::enable_shared_from_this<CpuCore> {
   FaultInjector injector_;
   Arena scratch_;
   std::vector<std::thread> workers_;
-  SpinPolicy idle_policy_;
+  std::uint32_t idle_pause_us_;
   Barrier barrier_;
   EventWord bell_;   // rings at every submission and at shutdown
   EventWord alarm_;  // rings when the device is lost or shut down: ends a hang

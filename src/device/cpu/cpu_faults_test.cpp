@@ -1,6 +1,7 @@
 // Every point where a device can fail: the exact error, what ran and what did not, and how the queue behaves afterwards.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -338,8 +339,10 @@ struct GateArgs {
 };
 void gate(const GateArgs& a, Worker& w) {
   if (w.index() != 0) return;
-  a.gate->store(1);
-  while (a.gate->load() != 2) std::this_thread::yield();
+  int closed = 0;
+  a.gate->compare_exchange_strong(closed, 1);
+  a.gate->notify_all();
+  a.gate->wait(1);
   a.out[0] = 5;
 }
 const Kernel kGate = make_kernel<GateArgs, gate>("gate");
@@ -359,28 +362,31 @@ TEST(CpuDeadline, SlowKernelLosesTheDeviceAndItsMemoryStays) {
     EXPECT_EQ(queue->begin({}).error().code, ErrorCode::device_lost);
     bank.reset();
     state.store(2);
+    state.notify_all();
     queue.reset();
     EXPECT_EQ(slow.wait().error().code, ErrorCode::deadline_exceeded) << "the first answer stands";
   }
 }
 
 TEST(CpuShutdown, WithWorkInFlight) {
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 20; ++round) {
     auto queue = open({.threads = 2});
     auto bank = reserve(*queue, plan_of({{"x", 4096}}));
-    std::atomic<int> state{0};
+    std::array<std::atomic<int>, 4> gates{};
     std::vector<Completion> all;
-    for (int i = 0; i < 4; ++i) {
+    for (std::atomic<int>& one : gates) {
       CommandBuffer buffer = begin(*queue);
-      ASSERT_TRUE(buffer->launch(launch_of(kGate, GateArgs{&state, bank->buffer(0).as<float>()})).ok());
+      ASSERT_TRUE(buffer->launch(launch_of(kGate, GateArgs{&one, bank->buffer(0).as<float>()})).ok());
+      ASSERT_TRUE(buffer->launch(launch_of(kNothing, SeenArgs{})).ok());
       all.push_back(queue->submit(std::move(buffer)));
     }
+    gates[0].wait(0);  // the first launch runs
     std::jthread opener([&] {
-      while (state.load() == 0) std::this_thread::yield();
-      // The gate closes again behind each launch; keep it open until all are through.
-      while (!all.back().done()) state.store(2);
+      for (std::atomic<int>& one : gates) {
+        one.store(2);
+        one.notify_all();
+      }
     });
-    while (state.load() == 0) std::this_thread::yield();
     bank.reset();
     queue.reset();
     for (const Completion& one : all) {

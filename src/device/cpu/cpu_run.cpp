@@ -26,15 +26,15 @@ bool solo(const Command& command) {
 }  // namespace
 
 CpuCore::Context CpuCore::context(int index) const {
-  return {index, {scratch_.base() + static_cast<std::size_t>(index) * kWorkerScratchBytes, kWorkerScratchBytes}, {}};
+  return {index, {scratch_.base() + static_cast<std::size_t>(index) * kWorkerScratchBytes, kWorkerScratchBytes}, {}, {}};
 }
 
 void CpuCore::work(int index) {
   Context mine = context(index);
-  while (CpuBuffer* buffer = next()) execute(*buffer, mine);
+  while (CpuBuffer* buffer = next(mine)) execute(*buffer, mine);
 }
 
-CpuBuffer* CpuCore::next() {
+CpuBuffer* CpuCore::next(Context& mine) {
   for (;;) {
     const std::uint32_t bell = bell_.load();
     {
@@ -42,20 +42,20 @@ CpuBuffer* CpuCore::next() {
       if (head_ != nullptr) return head_;
       if (closing_.load()) return nullptr;
     }
-    bell_.wait_while(bell, idle_policy_);
+    bell_.wait_while(bell, idle_pause_us_, mine.between_buffers);
   }
 }
 
 void CpuCore::execute(CpuBuffer& buffer, Context& mine) {
   const std::size_t count = buffer.commands_.size();
-  barrier_.arrive(mine.spin, [&] { before_first(buffer); });
+  barrier_.arrive(mine.between_launches, [&] { before_first(buffer); });
   // stop_ is constant between barriers; the buffer is not touched once it is set.
   for (std::size_t i = 0; !stop_ && i < count; ++i) {
     const Command& command = buffer.commands_[i];
     run_command(buffer, command, mine);
     const bool alone = solo(command);
     if (alone && i + 1 < count && solo(buffer.commands_[i + 1])) continue;
-    barrier_.arrive(mine.spin, [&] { after_command(buffer, i); });
+    barrier_.arrive(mine.between_launches, [&] { after_command(buffer, i); });
   }
 }
 
@@ -118,7 +118,7 @@ void CpuCore::hang() {
   while (!options_.inline_execution && !lost_.load() && !closing_.load()) {
     const std::uint32_t alarm = alarm_.load();
     if (lost_.load() || closing_.load()) return;
-    alarm_.wait_while(alarm, SpinPolicy{});
+    alarm_.sleep_while(alarm);
   }
 }
 

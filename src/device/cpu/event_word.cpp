@@ -1,11 +1,9 @@
 #include "device/cpu/event_word.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <climits>
 #include <ctime>
 
@@ -37,8 +35,7 @@ void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t old, std::uint64
 
 }  // namespace
 
-bool EventWord::pause_while(std::uint32_t old, const SpinPolicy& policy) {
-  if (policy.pause_us == 0) return load() != old;
+bool EventWord::pause_while(std::uint32_t old, std::uint32_t pause_us) {
   std::uint64_t end = 0;  // the clock is read only after the first round, which ends most waits
   for (;;) {
     for (int i = 0; i < kRound; ++i) {
@@ -47,21 +44,15 @@ bool EventWord::pause_while(std::uint32_t old, const SpinPolicy& policy) {
     }
     const std::uint64_t now = monotonic_ns();
     if (end == 0) {
-      end = now + std::uint64_t{policy.pause_us} * 1000;
+      end = now + std::uint64_t{pause_us} * 1000;
     } else if (now >= end) {
       return false;
     }
   }
 }
 
-bool EventWord::wait_while(std::uint32_t old, const SpinPolicy& policy, std::uint64_t timeout_ns) {
-  if (pause_while(old, policy)) return true;
-  const std::uint64_t start = monotonic_ns();
-  const std::uint64_t yield_ns = std::min(std::uint64_t{policy.yield_us} * 1000, timeout_ns);
-  while (monotonic_ns() - start < yield_ns) {
-    sched_yield();
-    if (load() != old) return true;
-  }
+bool EventWord::sleep_while(std::uint32_t old, std::uint64_t timeout_ns) {
+  const std::uint64_t start = timeout_ns != kForever ? monotonic_ns() : 0;
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   bool changed = false;
   for (;;) {
