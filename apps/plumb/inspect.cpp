@@ -1,4 +1,4 @@
-// plumb inspect: what a checkpoint is, without reading its weights.
+// plumb inspect: what a checkpoint is and what it costs to run, from its spec and its tensor table.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
