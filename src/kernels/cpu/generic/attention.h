@@ -150,11 +150,10 @@ inline void attend(const AttentionArgs& a, std::int64_t row, int kv_head, int fi
   const std::int64_t position = a.positions[row];
   if (!valid_row(kv, sequence, position, w)) return;
   const std::int64_t first = kv_first_visible(kv, position);
-  if (kv.window > 0) {
-    // The ring must hold every page that this row sees, or two of them are one.
-    const std::int64_t pages = position / kv.page_rows - first / kv.page_rows;
-    if (w.index_in(pages, kv.table_pages) != pages) return;
-  }
+  // The table must hold every page that this row sees: a full one does not wrap, and in a ring that is too short two of them
+  // would be one.
+  const std::int64_t last_page = position / kv.page_rows - (kv.window > 0 ? first / kv.page_rows : 0);
+  if (w.index_in(last_page, kv.table_pages) != last_page) return;
 
   HeadTile t;
   t.heads = heads;
