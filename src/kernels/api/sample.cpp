@@ -12,7 +12,7 @@ Status check(const SampleArgs& a) {
       .present("relay_cells_of", a.relay_cells_of)
       .that(a.relay_cells >= 0, "relay_cells", a.relay_cells, "not be negative")
       .that(a.relay_cells == 0 || a.relay, "relay_cells", a.relay_cells, "be 0 without a relay")
-      .positive("vocab", a.vocab)
+      .that(a.vocab > 0 && a.vocab <= kMaxVocab, "vocab", a.vocab, "be in 1..kMaxVocab")
       .rows(a.rows)
       .done();
 }

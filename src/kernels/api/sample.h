@@ -1,8 +1,9 @@
 // sample: one token per row of logits, on the device side of the queue, so that a chained loop needs no host round trip.
 //
 // Greedy (temperature 0): the largest logit, ties to the lowest id; no random number is drawn. Otherwise, in this order:
-// temperature, top_k, top_p (the smallest set whose probability reaches top_p), min_p (at least min_p times the largest
-// probability), renormalise, draw. The draw is a pure function of (logits, seed, choice, position): one number of the
+// temperature, top_k, top_p (the smallest set of the tokens still there whose share of their probability reaches top_p), min_p
+// (at least min_p times the largest probability), renormalise, draw: the first token, by id, at which the running sum of
+// probabilities exceeds the random number. The draw is a pure function of (logits, seed, choice, position): one number of the
 // counter-based generator (base/counter_rng.h) at (position, choice) under the key seed, so it does not depend on what else
 // runs, or in which order.
 //
@@ -20,6 +21,9 @@
 namespace plumb::kernels {
 
 inline constexpr std::int32_t kInvalidToken = -1;
+
+// The sampler keeps a partial sum for every 64 tokens in a worker's scratch; no released vocabulary reaches 2^19.
+inline constexpr std::int32_t kMaxVocab = 1 << 22;
 
 // Parameters of one row of logits. Plain values, uploaded with the batch.
 struct SampleParams {

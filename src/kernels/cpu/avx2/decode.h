@@ -5,7 +5,7 @@
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // Codec<F>: kUnit elements of a row (8, or one block of 32) lie in kBytes bytes. `decode` gives them in natural order; `scale`
-// is the E8M0 byte of a format that keeps its scales apart, unused by the others.
+// is the E8M0 byte of a format that keeps its scales apart (kScales), unused by the others.
 template <WeightFormat F>
 struct Codec;
 
@@ -43,6 +43,7 @@ template <>
 struct Codec<WeightFormat::f32> {
   static constexpr int kUnit = 8;
   static constexpr int kBytes = 32;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) { out[0] = load8(data); }
 };
 
@@ -50,6 +51,7 @@ template <>
 struct Codec<WeightFormat::f16> {
   static constexpr int kUnit = 8;
   static constexpr int kBytes = 16;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) {
     out[0] = {_mm256_cvtph_ps(load_16_bytes(data))};
   }
@@ -59,6 +61,7 @@ template <>
 struct Codec<WeightFormat::bf16> {
   static constexpr int kUnit = 8;
   static constexpr int kBytes = 16;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) {
     out[0] = {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_16_bytes(data)), 16))};
   }
@@ -68,10 +71,13 @@ template <>
 struct Codec<WeightFormat::q8_0> {
   static constexpr int kUnit = blocks::kBlock;
   static constexpr int kBytes = blocks::kQ8Bytes;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) {
     const __m256 scale = f16_scale(data);
-    scaled_16_bytes(load_16_bytes(data + 2), scale, out);
-    scaled_16_bytes(load_16_bytes(data + 18), scale, out + 2);
+    // Eight bytes at a time: the load is part of the widening, where 16 would need a shuffle for the upper half.
+    for (int i = 0; i < 4; ++i) {
+      out[i] = scaled_bytes(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(data + 2 + 8 * i)), scale);
+    }
   }
 };
 
@@ -79,6 +85,7 @@ template <>
 struct Codec<WeightFormat::q4_0> {
   static constexpr int kUnit = blocks::kBlock;
   static constexpr int kBytes = blocks::kQ4Bytes;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) {
     const __m256 scale = f16_scale(data);
     const __m128i codes = load_16_bytes(data + 2);
@@ -92,6 +99,7 @@ template <>
 struct Codec<WeightFormat::mxfp4> {
   static constexpr int kUnit = blocks::kBlock;
   static constexpr int kBytes = blocks::kMxfp4Bytes;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) {
     const __m256 scale = half_e8m0(data[0]);
     const __m128i codes = load_16_bytes(data + 1);
@@ -104,6 +112,7 @@ template <>
 struct Codec<WeightFormat::mxfp4_split> {
   static constexpr int kUnit = blocks::kBlock;
   static constexpr int kBytes = blocks::kMxfp4CodeBytes;
+  static constexpr bool kScales = true;
   static void decode(const std::byte* data, const std::byte* scale_byte, F32x8* out) {
     const __m256 scale = half_e8m0(*scale_byte);
     const __m128i codes = load_16_bytes(data);

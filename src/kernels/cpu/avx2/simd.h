@@ -39,11 +39,30 @@ inline F32x8 max8(F32x8 a, F32x8 b) { return {_mm256_max_ps(a.v, b.v)}; }
 inline F32x8 if_less(F32x8 a, F32x8 b, F32x8 yes, F32x8 no) {
   return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ))};
 }
+// Is any lane of a at least b's? A NaN is not.
+inline bool any_at_least(F32x8 a, F32x8 b) { return _mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_GE_OQ)) != 0; }
 // x * 2^n, exactly, for integral n with |n| <= 127 and x * 2^n normal. n is the low bits of `shifted` (generic/math.h).
 inline F32x8 times_pow2(F32x8 x, F32x8 shifted) {
   const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(shifted.v), 23);
   return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x.v), exponent))};
 }
+
+// Running sums in double: lanes 0..3 and 4..7.
+struct F64Sums {
+  __m256d lo;
+  __m256d hi;
+
+  F64Sums() : lo(_mm256_setzero_pd()), hi(_mm256_setzero_pd()) {}  // written out: an implicit one misses the target pragma
+  void add(F32x8 x) {
+    lo = _mm256_add_pd(lo, _mm256_cvtps_pd(_mm256_castps256_ps128(x.v)));
+    hi = _mm256_add_pd(hi, _mm256_cvtps_pd(_mm256_extractf128_ps(x.v, 1)));
+  }
+  double total() const {
+    double lanes[4];
+    _mm256_storeu_pd(lanes, _mm256_add_pd(lo, hi));
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  }
+};
 
 // ((l0 + l1) + (l2 + l3)) + ((l4 + l5) + (l6 + l7)): the one order of a horizontal sum.
 inline void sum8x4(F32x8 a, F32x8 b, F32x8 c, F32x8 d, float* out) {

@@ -8,24 +8,20 @@
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // The rows of one matrix of a WeightView.
-template <WeightFormat F>
 struct WeightRows {
-  using C = Codec<F>;
   const std::byte* data;
-  const std::byte* scales;
+  const std::byte* scales;  // null unless the format keeps its scales apart
   std::int64_t row_stride;
   std::int64_t scale_row_stride;
   int cols;
 
   WeightRows(const WeightView& w, std::int64_t expert)
       : data(w.data.get() + expert * w.expert_stride),
-        scales(F == WeightFormat::mxfp4_split ? w.scales.get() + expert * w.scale_expert_stride : nullptr),
-        row_stride(w.row_stride), scale_row_stride(w.scale_row_stride), cols(w.cols) {}
+        scales(w.scales ? w.scales.get() + expert * w.scale_expert_stride : nullptr),
+        row_stride(w.row_stride), scale_row_stride(w.scales ? w.scale_row_stride : 0), cols(w.cols) {}
 
   const std::byte* row(std::int64_t n) const { return data + n * row_stride; }
-  const std::byte* scale_row(std::int64_t n) const {
-    return F == WeightFormat::mxfp4_split ? scales + n * scale_row_stride : nullptr;
-  }
+  const std::byte* scale_row(std::int64_t n) const { return scales + n * scale_row_stride; }
 };
 
 // The last cols % 8 elements of a row of a plain format, the rest zero. `data` points at them.
@@ -39,58 +35,82 @@ inline F32x8 decode_tail(const std::byte* data, int n) {
   return out;
 }
 
-// sums[j] = x . row (first + j), j < N, weights decoded in registers.
-template <WeightFormat F, int N>
-inline void dot_direct(const WeightRows<F>& w, std::int64_t first, const float* x, float* sums) {
+// sums[r * sums_stride + j] = x[r] . row (first + j) for R rows of activations and N of weights, decoded in registers.
+template <WeightFormat F, int R, int N>
+inline void dot_direct(const WeightRows& w, std::int64_t first, const float* const* x, float* sums, std::int64_t sums_stride) {
   using C = Codec<F>;
   constexpr int kVectors = C::kUnit / 8;
   const std::byte* data[N];
   const std::byte* scales[N];
-  F32x8 acc[N];
+  const float* rows[R];
+  F32x8 acc[R][N];
+  for (int r = 0; r < R; ++r) rows[r] = x[r];
   for (int j = 0; j < N; ++j) {
     data[j] = w.row(first + j);
     scales[j] = w.scale_row(first + j);
-    acc[j] = zero8();
+    for (int r = 0; r < R; ++r) acc[r][j] = zero8();
   }
   const int units = w.cols / C::kUnit;
   for (int u = 0; u < units; ++u) {
-    F32x8 activations[kVectors];
-    for (int i = 0; i < kVectors; ++i) activations[i] = load8(x + u * C::kUnit + i * 8);
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       F32x8 weights[kVectors];
-      C::decode(data[j] + std::int64_t{u} * C::kBytes, scales[j] + u, weights);
+      C::decode(data[j] + std::int64_t{u} * C::kBytes, scales[j] + (C::kScales ? u : 0), weights);
 #pragma GCC unroll 4
-      for (int i = 0; i < kVectors; ++i) acc[j] = mul_add(weights[i], activations[i], acc[j]);
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+        for (int i = 0; i < kVectors; ++i) {
+          acc[r][j] = mul_add(weights[i], load8(rows[r] + u * C::kUnit + i * 8), acc[r][j]);
+        }
+      }
     }
   }
   if constexpr (C::kUnit == 8) {
     if (const int n = w.cols % 8; n != 0) {
-      const F32x8 activation = load_first(x + w.cols - n, n);
       for (int j = 0; j < N; ++j) {
-        acc[j] = mul_add(decode_tail<F>(data[j] + std::int64_t{units} * C::kBytes, n), activation, acc[j]);
+        const F32x8 weight = decode_tail<F>(data[j] + std::int64_t{units} * C::kBytes, n);
+        for (int r = 0; r < R; ++r) acc[r][j] = mul_add(weight, load_first(rows[r] + w.cols - n, n), acc[r][j]);
       }
     }
   }
-  if constexpr (N == 4) {
-    sum8x4(acc[0], acc[1], acc[2], acc[3], sums);
-  } else {
-    for (int j = 0; j < N; ++j) sums[j] = sum8(acc[j]);
+  for (int r = 0; r < R; ++r) {
+    if constexpr (N == 4) {
+      sum8x4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], sums + r * sums_stride);
+    } else {
+      for (int j = 0; j < N; ++j) sums[r * sums_stride + j] = sum8(acc[r][j]);
+    }
   }
 }
 
-// sums[j] = x . row (first + j), j < count. Four rows at once: one chain of additions would leave the FMA units idle for
-// three of four cycles.
-template <WeightFormat F>
-inline void dot_rows(const WeightRows<F>& w, std::int64_t first, int count, const float* x, float* sums) {
+// Activation rows that can share one decoding in registers.
+inline constexpr int kDirectRows = 4;
+
+// Weight rows [first, first + count) for R rows. Four or eight chains of additions at once: a single one would leave the FMA
+// units idle for three of four cycles.
+template <WeightFormat F, int R>
+inline void dot_direct_rows(const WeightRows& w, std::int64_t first, int count, const float* const* x, float* sums,
+                            std::int64_t sums_stride) {
+  constexpr int kOutputs = R <= 2 ? 4 : 2;
   int j = 0;
-  for (; j + 4 <= count; j += 4) dot_direct<F, 4>(w, first + j, x, sums + j);
-  for (; j < count; ++j) dot_direct<F, 1>(w, first + j, x, sums + j);
+  for (; j + kOutputs <= count; j += kOutputs) dot_direct<F, R, kOutputs>(w, first + j, x, sums + j, sums_stride);
+  for (; j < count; ++j) dot_direct<F, R, 1>(w, first + j, x, sums + j, sums_stride);
+}
+
+// sums[r * sums_stride + j] = x[r] . row (first + j), r < rows, j < count. REQUIRES: 1 <= rows <= kDirectRows.
+template <WeightFormat F>
+void dot_rows(const WeightRows& w, std::int64_t first, int count, const float* const* x, int rows, float* sums,
+              std::int64_t sums_stride) {
+  switch (rows) {
+    case 1: return dot_direct_rows<F, 1>(w, first, count, x, sums, sums_stride);
+    case 2: return dot_direct_rows<F, 2>(w, first, count, x, sums, sums_stride);
+    case 3: return dot_direct_rows<F, 3>(w, first, count, x, sums, sums_stride);
+    case 4: return dot_direct_rows<F, 4>(w, first, count, x, sums, sums_stride);
+  }
 }
 
 // Decodes rows [first, first + count) to panel[count][stride]. REQUIRES: stride is cols rounded up to 8; the padding is zero.
 template <WeightFormat F>
-inline void decode_panel(const WeightRows<F>& w, std::int64_t first, int count, float* panel, int stride) {
+void decode_panel(const WeightRows& w, std::int64_t first, int count, float* panel, int stride) {
   using C = Codec<F>;
   constexpr int kVectors = C::kUnit / 8;
   for (int j = 0; j < count; ++j) {
@@ -100,7 +120,7 @@ inline void decode_panel(const WeightRows<F>& w, std::int64_t first, int count, 
     const int units = w.cols / C::kUnit;
     for (int u = 0; u < units; ++u) {
       F32x8 weights[kVectors];
-      C::decode(data + std::int64_t{u} * C::kBytes, scales + u, weights);
+      C::decode(data + std::int64_t{u} * C::kBytes, scales + (C::kScales ? u : 0), weights);
       for (int i = 0; i < kVectors; ++i) store8(out + u * C::kUnit + i * 8, weights[i]);
     }
     if constexpr (C::kUnit == 8) {
@@ -110,6 +130,16 @@ inline void decode_panel(const WeightRows<F>& w, std::int64_t first, int count, 
     }
   }
 }
+
+// What a product needs to know of its weights' format. All else is compiled once for all formats: a call through a pointer for
+// every few dozen rows costs nothing, and seven copies of the rest cost a minute of compilation.
+struct RowOps {
+  void (*dot)(const WeightRows& w, std::int64_t first, int count, const float* const* x, int rows, float* sums,
+              std::int64_t sums_stride);
+  void (*decode)(const WeightRows& w, std::int64_t first, int count, float* panel, int stride);
+};
+template <WeightFormat F>
+constexpr RowOps kRowOps = {dot_rows<F>, decode_panel<F>};
 
 // One register tile: R rows of activations against N rows of floats `stride` apart, k in [k0, k1). `acc` goes in and out.
 template <int R, int N>

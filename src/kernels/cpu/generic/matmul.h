@@ -3,12 +3,11 @@
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
-template <WeightFormat F>
-void matmul(const MatmulArgs& a, device::Worker& w) {
+inline void matmul_with(const RowOps& ops, const MatmulArgs& a, device::Worker& w) {
   const std::int64_t outputs = a.weight.rows;
   const std::int64_t inputs = a.weight.cols;
   const ProductPlan plan(outputs, a.weight.cols, a.rows, 1, w.count());
-  const WeightRows<F> weights[1] = {{a.weight, 0}};
+  const WeightRows weights[1] = {{a.weight, 0}};
   const float* bias = a.bias.get();
   const auto done = [&](std::int64_t r, std::int64_t first, int count, float* const* sums) {
     float* out = a.out.get() + r * outputs + first;
@@ -20,12 +19,18 @@ void matmul(const MatmulArgs& a, device::Worker& w) {
     });
   };
   const auto in = [&](std::int64_t r) { return a.in.get() + r * inputs; };
-  for (std::int64_t task = w.claim(); task < plan.tasks(); task = w.claim()) run_product<F>(plan, task, weights, in, done, w);
+  for (std::int64_t task = w.claim(); task < plan.tasks(); task = w.claim()) {
+    run_product(ops, plan, task, weights, in, done, w);
+  }
+}
+template <WeightFormat F>
+void matmul(const MatmulArgs& a, device::Worker& w) {
+  matmul_with(kRowOps<F>, a, w);
 }
 
 template <WeightFormat F>
 void embed(const EmbedArgs& a, device::Worker& w) {
-  const WeightRows<F> table(a.table, 0);
+  const WeightRows table(a.table, 0);
   const auto [lo, hi] = w.share(a.rows);
   for (std::int64_t r = lo; r < hi; ++r) {
     std::int64_t token = a.tokens[r];
@@ -36,17 +41,18 @@ void embed(const EmbedArgs& a, device::Worker& w) {
     }
     token = w.index_in(token, a.table.rows);
     float* out = a.out.get() + r * a.table.cols;
-    using C = Codec<F>;
-    const int units = a.table.cols / C::kUnit;
-    for (int u = 0; u < units; ++u) {
-      F32x8 values[C::kUnit / 8];
-      C::decode(table.row(token) + std::int64_t{u} * C::kBytes, table.scale_row(token) + u, values);
-      for (int i = 0; i < C::kUnit / 8; ++i) store8(out + u * C::kUnit + i * 8, values[i]);
+    const int whole = a.table.cols / 8 * 8;
+    if (whole == a.table.cols) {
+      decode_panel<F>(table, token, 1, out, whole);
+      continue;
     }
-    if constexpr (C::kUnit == 8) {
-      if (const int n = a.table.cols % 8; n != 0) {
-        store_first(out + a.table.cols - n, decode_tail<F>(table.row(token) + std::int64_t{units} * C::kBytes, n), n);
-      }
+    // A tail is decoded to a whole vector, which the row has no room for.
+    if constexpr (Codec<F>::kUnit == 8) {
+      WeightRows head = table;
+      head.cols = whole;
+      decode_panel<F>(head, token, 1, out, whole);
+      const std::byte* tail = table.row(token) + std::int64_t{whole / 8} * Codec<F>::kBytes;
+      store_first(out + whole, decode_tail<F>(tail, a.table.cols - whole), a.table.cols - whole);
     }
   }
 }

@@ -22,10 +22,11 @@ inline ExpertPairs pairs_of(const std::int32_t* offsets, const std::int32_t* ord
   return {order + lo, hi - lo};
 }
 
-// Runs every expert's product. `weights_of(e)` is M matrices; `in(pair)` and `done(e, pair, ...)` as in run_product, by pair.
-template <WeightFormat F, int M, class WeightsOf, class In, class Done>
+// Runs every expert's product of M matrices. `run(e, plan, task, in, done)` calls run_product with expert e's weights; `in(pair)`
+// and `done(e, pair, ...)` as there, by pair.
+template <int M, class Run, class In, class Done>
 inline void run_experts(const WeightView& shape, const std::int32_t* offsets, const std::int32_t* order, std::int64_t pairs,
-                        WeightsOf&& run, In&& in, Done&& done, device::Worker& w) {
+                        Run&& run, In&& in, Done&& done, device::Worker& w) {
   std::int64_t task = w.claim();
   std::int64_t base = 0;  // tasks of the experts before e
   for (std::int64_t e = 0; e < shape.experts; ++e) {
@@ -44,12 +45,11 @@ inline void run_experts(const WeightView& shape, const std::int32_t* offsets, co
   }
 }
 
-template <WeightFormat F>
-void moe_glu(const MoeGluArgs& a, device::Worker& w) {
+inline void moe_glu_with(const RowOps& ops, const MoeGluArgs& a, device::Worker& w) {
   const std::int64_t hidden = a.gate.cols;
   const auto run = [&](std::int64_t e, const ProductPlan& plan, std::int64_t task, auto& in, auto& done) {
-    const WeightRows<F> weights[2] = {{a.gate, e}, {a.up, e}};
-    run_product<F>(plan, task, weights, in, done, w);
+    const WeightRows weights[2] = {{a.gate, e}, {a.up, e}};
+    run_product(ops, plan, task, weights, in, done, w);
   };
   const auto in = [&](std::int64_t pair) { return a.in.get() + pair / a.top_k * hidden; };
   const auto done = [&](std::int64_t e, std::int64_t pair, std::int64_t first, int count, float* const* sums) {
@@ -65,14 +65,13 @@ void moe_glu(const MoeGluArgs& a, device::Worker& w) {
       store_n(out + i, glu8(a.spec, load_n(sums[0] + i, n), load_n(sums[1] + i, n)), n);
     });
   };
-  run_experts<F, 2>(a.gate, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
+  run_experts<2>(a.gate, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
 }
 
-template <WeightFormat F>
-void moe_down(const MoeDownArgs& a, device::Worker& w) {
+inline void moe_down_with(const RowOps& ops, const MoeDownArgs& a, device::Worker& w) {
   const auto run = [&](std::int64_t e, const ProductPlan& plan, std::int64_t task, auto& in, auto& done) {
-    const WeightRows<F> weights[1] = {{a.down, e}};
-    run_product<F>(plan, task, weights, in, done, w);
+    const WeightRows weights[1] = {{a.down, e}};
+    run_product(ops, plan, task, weights, in, done, w);
   };
   const auto in = [&](std::int64_t pair) { return a.in.get() + pair * a.down.cols; };
   const auto done = [&](std::int64_t e, std::int64_t pair, std::int64_t first, int count, float* const* sums) {
@@ -84,7 +83,16 @@ void moe_down(const MoeDownArgs& a, device::Worker& w) {
       store_n(out + i, y, n);
     });
   };
-  run_experts<F, 1>(a.down, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
+  run_experts<1>(a.down, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
+}
+
+template <WeightFormat F>
+void moe_glu(const MoeGluArgs& a, device::Worker& w) {
+  moe_glu_with(kRowOps<F>, a, w);
+}
+template <WeightFormat F>
+void moe_down(const MoeDownArgs& a, device::Worker& w) {
+  moe_down_with(kRowOps<F>, a, w);
 }
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

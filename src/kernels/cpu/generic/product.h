@@ -1,6 +1,6 @@
 // How a matrix product is cut into tasks for the workers, and how one task runs. The cut never touches the sums (dot.h).
 //
-// One row: each task decodes some weight rows in registers and multiplies as it goes. Many rows: each task decodes a panel of
+// Few rows: each task decodes some weight rows in registers and multiplies as it goes. Many rows: each task decodes a panel of
 // weight rows into the worker's scratch once, then multiplies a block of activation rows by it, tile by tile.
 #pragma once
 
@@ -13,11 +13,11 @@ inline constexpr int kMaxPanelRows = 240;
 // Rows that share one decoding of a panel. At 128 the decoding is a few percent of the multiplication, and a block is small
 // enough to split a prompt between workers.
 inline constexpr int kRowBlock = 128;
-// Weight rows of a one-row task: a few tens of KiB of weights, long against the cost of claiming a task.
+// Weight rows of a task without a panel: a few tens of KiB of weights, long against the cost of claiming a task.
 inline constexpr int kMaxDirectRows = 64;
 
 struct ProductPlan {
-  bool direct;         // one row at a time, weights decoded in registers
+  bool direct;         // weights decoded in registers, again for every kDirectRows rows
   int panel;           // weight rows of a task
   int stride;          // floats of a decoded row
   std::int64_t outputs;
@@ -27,7 +27,7 @@ struct ProductPlan {
   ProductPlan(std::int64_t outputs_, int cols, std::int64_t rows_, int matrices, int workers)
       : stride((cols + 7) / 8 * 8), outputs(outputs_), rows(rows_) {
     const std::int64_t fits = kPanelFloats / (std::int64_t{stride} * matrices);
-    direct = rows <= 1 || fits < kTileOutputs;
+    direct = rows <= kDirectRows || fits < kTileOutputs;
     // Several tasks for each worker, so that one that was interrupted does not keep the others waiting for long.
     const std::int64_t even = (outputs / (4 * workers) + 7) / 8 * 8;
     const std::int64_t most = direct ? kMaxDirectRows : fits < kMaxPanelRows ? fits : kMaxPanelRows;
@@ -41,19 +41,24 @@ struct ProductPlan {
 
 // Runs task `task` of the plan. `in(i)` is activation row i; `done(i, first, count, sums)` gets the `count` sums of row i from
 // output `first` on, sums[m] for matrix m, which it may change.
-template <WeightFormat F, int M, class In, class Done>
-inline void run_product(const ProductPlan& plan, std::int64_t task, const WeightRows<F> (&weights)[M], In&& in, Done&& done,
-                        device::Worker& worker) {
+template <int M, class In, class Done>
+inline void run_product(const RowOps& ops, const ProductPlan& plan, std::int64_t task, const WeightRows (&weights)[M], In&& in,
+                        Done&& done, device::Worker& worker) {
   // Row blocks of one panel are neighbours in the numbering, so workers meet in the same weights.
   const std::int64_t first = task / plan.row_blocks() * plan.panel;
   const int count = static_cast<int>(plan.outputs - first < plan.panel ? plan.outputs - first : plan.panel);
   float* sums[M];
   if (plan.direct) {
-    float buffer[M][kMaxDirectRows];
-    for (int m = 0; m < M; ++m) sums[m] = buffer[m];
-    for (std::int64_t i = 0; i < plan.rows; ++i) {
-      for (int m = 0; m < M; ++m) dot_rows<F>(weights[m], first, count, in(i), sums[m]);
-      done(i, first, count, sums);
+    float buffer[M][kDirectRows][kMaxDirectRows];
+    for (std::int64_t i = 0; i < plan.rows; i += kDirectRows) {
+      const int rows = static_cast<int>(plan.rows - i < kDirectRows ? plan.rows - i : kDirectRows);
+      const float* x[kDirectRows];
+      for (int r = 0; r < rows; ++r) x[r] = in(i + r);
+      for (int m = 0; m < M; ++m) ops.dot(weights[m], first, count, x, rows, buffer[m][0], kMaxDirectRows);
+      for (int r = 0; r < rows; ++r) {
+        for (int m = 0; m < M; ++m) sums[m] = buffer[m][r];
+        done(i + r, first, count, sums);
+      }
     }
     return;
   }
@@ -65,7 +70,7 @@ inline void run_product(const ProductPlan& plan, std::int64_t task, const Weight
   for (int m = 0; m < M; ++m) {
     panel[m] = free;
     free += std::int64_t{plan.panel} * plan.stride;
-    decode_panel<F>(weights[m], first, count, panel[m], plan.stride);
+    ops.decode(weights[m], first, count, panel[m], plan.stride);
   }
   for (int m = 0; m < M; ++m) {
     tile_sums_of[m] = free;

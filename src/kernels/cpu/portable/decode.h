@@ -4,7 +4,7 @@
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // Codec<F>: kUnit elements of a row (8, or one block of 32) lie in kBytes bytes. `decode` gives them in natural order; `scale`
-// is the E8M0 byte of a format that keeps its scales apart, unused by the others.
+// is the E8M0 byte of a format that keeps its scales apart (kScales), unused by the others.
 template <WeightFormat F>
 struct Codec;
 
@@ -12,6 +12,7 @@ template <>
 struct Codec<WeightFormat::f32> {
   static constexpr int kUnit = 8;
   static constexpr int kBytes = 32;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) { out[0] = load8(data); }
 };
 
@@ -20,6 +21,7 @@ template <float (*ToFloat)(std::uint16_t)>
 struct HalfCodec {
   static constexpr int kUnit = 8;
   static constexpr int kBytes = 16;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) {
     std::uint16_t bits[8];
     float lanes[8];
@@ -36,6 +38,7 @@ template <int Bytes, void (*Decode)(const std::uint8_t*, float*)>
 struct BlockCodec {
   static constexpr int kUnit = blocks::kBlock;
   static constexpr int kBytes = Bytes;
+  static constexpr bool kScales = false;
   static void decode(const std::byte* data, const std::byte*, F32x8* out) {
     float values[blocks::kBlock];
     Decode(reinterpret_cast<const std::uint8_t*>(data), values);
@@ -50,6 +53,7 @@ template <>
 struct Codec<WeightFormat::mxfp4_split> {
   static constexpr int kUnit = blocks::kBlock;
   static constexpr int kBytes = blocks::kMxfp4CodeBytes;
+  static constexpr bool kScales = true;
   static void decode(const std::byte* data, const std::byte* scale, F32x8* out) {
     float values[blocks::kBlock];
     blocks::decode_mxfp4_hf(reinterpret_cast<const std::uint8_t*>(data), static_cast<std::uint8_t>(*scale), values);

@@ -52,6 +52,13 @@ inline F32x8 max8(F32x8 a, F32x8 b) { return {a.lo > b.lo ? a.lo : b.lo, a.hi > 
 inline F32x8 if_less(F32x8 a, F32x8 b, F32x8 yes, F32x8 no) {
   return {a.lo < b.lo ? yes.lo : no.lo, a.hi < b.hi ? yes.hi : no.hi};
 }
+// Is any lane of a at least b's? A NaN is not.
+inline bool any_at_least(F32x8 a, F32x8 b) {
+  const auto lo = a.lo >= b.lo;
+  const auto hi = a.hi >= b.hi;
+  const auto any = lo | hi;
+  return (any[0] | any[1] | any[2] | any[3]) != 0;
+}
 // x * 2^n, exactly, for integral n with |n| <= 127 and x * 2^n normal. n is the low bits of `shifted` (generic/math.h).
 inline F32x4 times_pow2(F32x4 x, F32x4 shifted) {
   // Unsigned: the sum of the bit patterns may pass the sign bit on lanes whose result is not used.
@@ -59,6 +66,21 @@ inline F32x4 times_pow2(F32x4 x, F32x4 shifted) {
   return reinterpret_cast<F32x4>(reinterpret_cast<U32x4>(x) + (reinterpret_cast<U32x4>(shifted) << 23));
 }
 inline F32x8 times_pow2(F32x8 x, F32x8 shifted) { return {times_pow2(x.lo, shifted.lo), times_pow2(x.hi, shifted.hi)}; }
+
+// Running sums in double, in each lane.
+struct F64Sums {
+  double lanes[8] = {};
+
+  void add(F32x8 x) {
+    for (int i = 0; i < 4; ++i) {
+      lanes[i] += static_cast<double>(x.lo[i]);
+      lanes[4 + i] += static_cast<double>(x.hi[i]);
+    }
+  }
+  double total() const {
+    return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+  }
+};
 
 // ((l0 + l1) + (l2 + l3)) + ((l4 + l5) + (l6 + l7)): the one order of a horizontal sum.
 inline float sum8(F32x8 x) {
