@@ -14,7 +14,7 @@ namespace plumb::kernels::conformance {
 
 std::vector<ShapeCase> all_cases() {
   std::vector<ShapeCase> cases;
-  for (auto* part : {matmul_cases, moe_cases, row_cases, attention_cases, sample_cases}) {
+  for (auto* part : {matmul_cases, moe_cases, row_cases, attention_cases, gated_delta_cases, sample_cases}) {
     for (ShapeCase& c : part()) cases.push_back(std::move(c));
   }
   return cases;
@@ -249,6 +249,100 @@ void down_bias_of_expert_0(const MoeDownArgs& a, device::Worker& w) {
   op<MoeDownArgs>().reference(&changed);
 }
 
+// Each worker changes its own copy of the arguments: which of them takes a task does not matter.
+template <class T>
+std::vector<T> copied(const Ref<const T>& from, std::int64_t count) {
+  return {from.get(), from.get() + count};
+}
+void decay_forgotten(const GatedDeltaArgs& a, device::Worker& w) {
+  const std::vector<float> never(static_cast<std::size_t>(a.rows) * a.heads, -1000.0F);
+  GatedDeltaArgs changed = a;
+  changed.decay = host_ref<const float>(never.data());
+  run_honest(changed, w);
+}
+void rates_forgotten(const GatedDeltaArgs& a, device::Worker& w) {
+  GatedDeltaArgs changed = a;
+  changed.rates = {};
+  run_honest(changed, w);
+}
+void gates_exchanged(const GatedDeltaArgs& a, device::Worker& w) {
+  GatedDeltaArgs changed = a;
+  std::swap(changed.decay, changed.beta);
+  run_honest(changed, w);
+}
+void query_used_as_key(const GatedDeltaArgs& a, device::Worker& w) {
+  GatedDeltaArgs changed = a;
+  changed.k = a.q;
+  run_honest(changed, w);
+}
+void slot_is_the_sequence(const GatedDeltaArgs& a, device::Worker& w) {
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(a.sequence_count));
+  for (std::size_t s = 0; s < slots.size(); ++s) slots[s] = static_cast<std::int32_t>(s);
+  GatedDeltaArgs changed = a;
+  changed.state_slots = host_ref<const std::int32_t>(slots.data());
+  run_honest(changed, w);
+}
+void state_not_kept(const GatedDeltaArgs& a, device::Worker& w) {
+  std::vector<std::byte> state(static_cast<std::size_t>(a.slots) * state_slot_bytes(a.heads, a.key_dim, a.value_dim));
+  std::copy_n(a.state.get(), state.size(), state.data());
+  GatedDeltaArgs changed = a;
+  changed.state = host_ref(state.data());
+  run_honest(changed, w);
+}
+// Linear attention: v is added, not the difference from what the state answers. Written as v moved by that answer.
+void delta_forgotten(const GatedDeltaArgs& a, device::Worker& w) {
+  if (w.index() != 0) return;
+  for (std::int64_t r = 0; r < a.rows; ++r) {
+    const auto row = [r](auto ref, std::int64_t stride) {
+      ref.at += static_cast<std::uint64_t>(r * stride) * 4;
+      return ref;
+    };
+    GatedDeltaArgs one = a;
+    one.rows = 1;
+    one.out = row(a.out, std::int64_t{a.heads} * a.value_dim);
+    one.q = row(a.q, std::int64_t{a.heads} * a.key_dim);
+    one.k = row(a.k, std::int64_t{a.heads} * a.key_dim);
+    one.v = row(a.v, std::int64_t{a.heads} * a.value_dim);
+    one.decay = row(a.decay, a.heads);
+    one.beta = row(a.beta, a.heads);
+    one.sequences = row(a.sequences, 1);
+    // What the state answers to k: a row that asks with k and moves nothing, on a copy.
+    std::vector<std::byte> state(static_cast<std::size_t>(a.slots) * state_slot_bytes(a.heads, a.key_dim, a.value_dim));
+    std::copy_n(a.state.get(), state.size(), state.data());
+    const std::vector<float> nothing(static_cast<std::size_t>(a.heads), -1000.0F);
+    std::vector<float> answer(static_cast<std::size_t>(a.heads) * a.value_dim);
+    GatedDeltaArgs ask = one;
+    ask.state = host_ref(state.data());
+    ask.q = one.k;
+    ask.beta = host_ref<const float>(nothing.data());
+    ask.out = host_ref(answer.data());
+    op<GatedDeltaArgs>().reference(&ask);
+    for (std::size_t i = 0; i < answer.size(); ++i) answer[i] += one.v[static_cast<std::int64_t>(i)];
+    one.v = host_ref<const float>(answer.data());
+    op<GatedDeltaArgs>().reference(&one);
+  }
+}
+// Rows of a prompt from the last to the first.
+void rows_in_reverse(const GatedDeltaArgs& a, device::Worker& w) {
+  const auto reversed = [&](const auto& ref, std::int64_t width) {
+    auto values = copied(ref, a.rows * width);
+    for (std::int64_t r = 0; r < a.rows; ++r) std::copy_n(ref.get() + (a.rows - 1 - r) * width, width, values.begin() + r * width);
+    return values;
+  };
+  const auto q = reversed(a.q, std::int64_t{a.heads} * a.key_dim);
+  const auto k = reversed(a.k, std::int64_t{a.heads} * a.key_dim);
+  const auto v = reversed(a.v, std::int64_t{a.heads} * a.value_dim);
+  const auto decay = reversed(a.decay, a.heads);
+  const auto beta = reversed(a.beta, a.heads);
+  GatedDeltaArgs changed = a;
+  changed.q = host_ref<const float>(q.data());
+  changed.k = host_ref<const float>(k.data());
+  changed.v = host_ref<const float>(v.data());
+  changed.decay = host_ref<const float>(decay.data());
+  changed.beta = host_ref<const float>(beta.data());
+  run_honest(changed, w);
+}
+
 // How many cases of its op catch a wrong kernel, and what the first said.
 struct Caught {
   int cases = 0;
@@ -268,6 +362,8 @@ Caught catch_wrong(const KernelEntry& kernel, const std::function<bool(const Sha
 bool small(const ShapeCase& c) { return c.rows <= 9 && c.name.find("21888") == std::string::npos; }
 bool small_mxfp4(const ShapeCase& c) { return small(c) && c.name.find("/mxfp4 ") != std::string::npos; }
 bool small_bf16(const ShapeCase& c) { return small(c) && c.name.find("/bf16 ") != std::string::npos; }
+bool several_rows(const ShapeCase& c) { return small(c) && c.rows > 1; }
+bool is_prompt(const ShapeCase& c) { return c.name.find("/prompt:") != std::string::npos; }
 bool not_large(const ShapeCase& c) { return c.name.find("201088") == std::string::npos; }
 
 TEST(ConformanceSuite, CatchesEveryKindOfWrongKernel) {
@@ -296,6 +392,14 @@ TEST(ConformanceSuite, CatchesEveryKindOfWrongKernel) {
       {wrong<RouteArgs, ties_to_the_higher_expert>("ties_to_the_higher_expert"), small, "reference"},
       {wrong<RopeArgs, rope_pairs_confused>("rope_pairs_confused"), small, "reference"},
       {wrong<KvAppendArgs, writes_a_skipped_row>("writes_a_skipped_row"), small, ""},
+      {wrong<GatedDeltaArgs, decay_forgotten>("decay_forgotten"), small, "reference"},
+      {wrong<GatedDeltaArgs, rates_forgotten>("rates_forgotten"), small, "reference"},
+      {wrong<GatedDeltaArgs, gates_exchanged>("gates_exchanged"), small, "reference"},
+      {wrong<GatedDeltaArgs, query_used_as_key>("query_used_as_key"), small, "reference"},
+      {wrong<GatedDeltaArgs, slot_is_the_sequence>("slot_is_the_sequence"), several_rows, "reference"},
+      {wrong<GatedDeltaArgs, state_not_kept>("state_not_kept"), small, "state"},
+      {wrong<GatedDeltaArgs, delta_forgotten>("delta_forgotten"), small, "reference"},
+      {wrong<GatedDeltaArgs, rows_in_reverse>("rows_in_reverse"), is_prompt, "reference"},
       {wrong<SampleArgs, choice_ignored>("choice_ignored"), not_large, "reference"},
       {wrong<MoeDownArgs, down_bias_of_expert_0>("down_bias_of_expert_0"), small_bf16, "reference"},
   };

@@ -139,6 +139,44 @@ TEST_P(Faults, KvAppendWritesNothingWithoutAPage) {
   EXPECT_NE(k, before);
 }
 
+TEST_P(Faults, GatedDeltaSkipsARowWithoutAState) {
+  std::vector<float> state(2 * 4 * 8, 0.5F);
+  const std::vector<float> before = state;
+  const std::vector<float> key(2 * 4, 1.0F);
+  const std::vector<float> value(2 * 8, 1.0F);
+  const std::vector<float> gate(2, 1.0F);
+  std::vector<float> out;
+  const auto step = [&](std::vector<std::int32_t> sequences, std::vector<std::int32_t> slots) {
+    out.assign(2 * 8, -1.0F);
+    return run(GatedDeltaArgs{.out = host_ref(out.data()),
+                              .state = host_ref(reinterpret_cast<std::byte*>(state.data())),
+                              .q = host_ref<const float>(key.data()),
+                              .k = host_ref<const float>(key.data()),
+                              .v = host_ref<const float>(value.data()),
+                              .decay = host_ref<const float>(gate.data()),
+                              .beta = host_ref<const float>(gate.data()),
+                              .sequences = host_ref<const std::int32_t>(sequences.data()),
+                              .state_slots = host_ref<const std::int32_t>(slots.data()),
+                              .sequence_count = static_cast<std::int32_t>(slots.size()),
+                              .slots = 2,
+                              .heads = 1,
+                              .key_dim = 4,
+                              .value_dim = 8,
+                              .rows = 2});
+  };
+  for (const std::vector<std::int32_t>& sequences : std::vector<std::vector<std::int32_t>>{{0, 0}, {2, -1}, {2, 3}}) {
+    is_fault(step(sequences, {kNoStateSlot, 1, 2}));
+    EXPECT_EQ(out, std::vector<float>(2 * 8));
+    EXPECT_EQ(state, before);
+  }
+  is_fault(step({0, 1}, {kNoStateSlot, 1}));  // the other row is computed all the same
+  EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 8), std::vector<float>(8));
+  EXPECT_NE(out[8], 0);
+  EXPECT_TRUE(std::equal(state.begin(), state.begin() + 4 * 8, before.begin()));
+  EXPECT_NE(state[4 * 8], 0.5F);
+  EXPECT_TRUE(step({0, 1}, {1, 0}).ok());
+}
+
 struct Sampler {
   std::vector<float> logits = {0, 3, 1, 2, 0, 5, 5, -1, 0};
   SampleParams params;

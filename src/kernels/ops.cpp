@@ -20,6 +20,7 @@ const OpDesc& op() {
   X(AttentionArgs)   \
   X(DigestArgs)      \
   X(EmbedArgs)       \
+  X(GatedDeltaArgs)  \
   X(GatherArgs)      \
   X(GluArgs)         \
   X(KvAppendArgs)    \

@@ -100,6 +100,34 @@ TEST(Check, BlamesTheFieldAndSaysWhatItFound) {
   refuses(route, "top_k", "5");
 }
 
+TEST(Check, BlamesTheSizesOfARecurrentState) {
+  const Ref<const float> in{0, kHostSlot, 0};
+  const Ref<const std::int32_t> index{0, kHostSlot, 0};
+  const GatedDeltaArgs good{.out = {0, kHostSlot, 0}, .state = {0, kHostSlot, 0}, .q = in, .k = in, .v = in, .decay = in, .beta = in,
+                            .sequences = index, .state_slots = index, .sequence_count = 2, .slots = 3, .heads = 4, .key_dim = 8,
+                            .value_dim = 16, .rows = 5};
+  EXPECT_TRUE(check(good).ok());
+  const auto blames = [&](const char* field, auto change) {
+    GatedDeltaArgs a = good;
+    change(a);
+    const Status status = check(a);
+    ASSERT_FALSE(status.ok()) << field;
+    EXPECT_EQ(status.error().field, field);
+  };
+  blames("state", [](GatedDeltaArgs& a) { a.state = {}; });
+  blames("state_slots", [](GatedDeltaArgs& a) { a.state_slots = {}; });
+  blames("sequence_count", [](GatedDeltaArgs& a) { a.sequence_count = 0; });
+  blames("slots", [](GatedDeltaArgs& a) { a.slots = 0; });
+  blames("key_dim", [](GatedDeltaArgs& a) { a.key_dim = kMaxStateDim + 1; });
+  blames("value_dim", [](GatedDeltaArgs& a) { a.value_dim = 0; });
+
+  const std::uint64_t slot = 4U * 8 * 16 * 4;
+  EXPECT_EQ(state_slot_bytes(4, 8, 16), slot);
+  EXPECT_EQ(cost(good).bytes_read, slot + 5U * 4 * (2 * 8 + 16 + 2) * 4 + 5U * 4 + 2U * 4);
+  EXPECT_EQ(cost(good).bytes_written, slot + 5U * 4 * 16 * 4);
+  EXPECT_EQ(gated_delta_state_cost(good, 3).bytes_written, 3 * slot);
+}
+
 TEST(Check, RefusesKvFormatsWithoutKernelsByName) {
   KvAppendArgs a{.kv = {.k = {0, kHostSlot, 0}, .v = {0, kHostSlot, 0}, .table = {0, kHostSlot, 0}, .format = KvFormat::q8,
                         .pages = 1, .page_rows = 16, .table_pages = 1, .sequences = 1, .kv_heads = 1, .head_dim = 8},

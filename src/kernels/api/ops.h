@@ -7,12 +7,14 @@
 //   cost(args) -> device::Cost      bytes and flops the op owes, each distinct byte once
 // and `kName`. `rows` is the only field that changes from step to step; encoding sets it.
 //
-// Batch invariance: row r of an output depends on row r of the inputs only, and is bit-equal whatever `rows` is.
+// Batch invariance: row r of an output depends on row r of the inputs only (gated_delta: and on earlier rows of the same
+// sequence), and is bit-equal whatever `rows` is.
 #pragma once
 
 #include "kernels/api/attention.h"
 #include "kernels/api/digest.h"
 #include "kernels/api/embed.h"
+#include "kernels/api/gated_delta.h"
 #include "kernels/api/gather.h"
 #include "kernels/api/glu.h"
 #include "kernels/api/kv_append.h"

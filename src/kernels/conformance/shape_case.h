@@ -91,6 +91,7 @@ std::vector<ShapeCase> matmul_cases();
 std::vector<ShapeCase> moe_cases();
 std::vector<ShapeCase> row_cases();
 std::vector<ShapeCase> attention_cases();
+std::vector<ShapeCase> gated_delta_cases();
 std::vector<ShapeCase> sample_cases();
 
 // Half a unit in the last place of 1.0f: one rounding is at most u times the result.

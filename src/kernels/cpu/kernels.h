@@ -15,6 +15,7 @@
   template <WeightFormat F> void moe_down(const MoeDownArgs& a, device::Worker& w); \
   void attention(const AttentionArgs& a, device::Worker& w);                        \
   void digest(const DigestArgs& a, device::Worker& w);                              \
+  void gated_delta(const GatedDeltaArgs& a, device::Worker& w);                     \
   void gather(const GatherArgs& a, device::Worker& w);                              \
   void glu(const GluArgs& a, device::Worker& w);                                    \
   void kv_append(const KvAppendArgs& a, device::Worker& w);                         \

@@ -11,6 +11,7 @@ namespace plumb::kernels {
 void reference(const AttentionArgs& a);
 void reference(const DigestArgs& a);
 void reference(const EmbedArgs& a);
+void reference(const GatedDeltaArgs& a);
 void reference(const GatherArgs& a);
 void reference(const GluArgs& a);
 void reference(const KvAppendArgs& a);

@@ -1,0 +1,14 @@
+// The avx2 kernel of the gated delta rule. prelude.h says why the order of these includes matters.
+// clang-format off
+#if defined(__x86_64__)
+#include "kernels/cpu/prelude.h"
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#define PLUMB_CPU_ISA avx2
+#include "kernels/cpu/avx2/simd.h"
+#include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/gated_delta.h"
+
+#pragma GCC pop_options
+#endif
