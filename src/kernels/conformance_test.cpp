@@ -14,7 +14,7 @@ namespace plumb::kernels::conformance {
 
 std::vector<ShapeCase> all_cases() {
   std::vector<ShapeCase> cases;
-  for (auto* part : {matmul_cases, moe_cases, row_cases, attention_cases, gated_delta_cases, sample_cases}) {
+  for (auto* part : {matmul_cases, moe_cases, row_cases, attention_cases, gated_delta_cases, sample_cases, q8_cases}) {
     for (ShapeCase& c : part()) cases.push_back(std::move(c));
   }
   return cases;

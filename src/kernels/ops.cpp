@@ -29,6 +29,8 @@ const OpDesc& op() {
   X(MoeDownArgs)     \
   X(MoeGluArgs)      \
   X(MoeGroupArgs)    \
+  X(PackArgs)        \
+  X(QuantizeArgs)    \
   X(RmsNormArgs)     \
   X(RopeArgs)        \
   X(RopeTableArgs)   \

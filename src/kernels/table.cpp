@@ -34,6 +34,12 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
   WEIGHT_KERNEL(isa, op, Args, f32), WEIGHT_KERNEL(isa, op, Args, f16), WEIGHT_KERNEL(isa, op, Args, bf16),       \
       WEIGHT_KERNEL(isa, op, Args, q8_0), WEIGHT_KERNEL(isa, op, Args, q4_0), WEIGHT_KERNEL(isa, op, Args, mxfp4), \
       WEIGHT_KERNEL(isa, op, Args, mxfp4_split)
+// Packed weights are multiplied by q8 activations and by nothing else (check() of the ops), so the format decides alone.
+#define Q8_KERNEL(isa, op, Args, format)                                                  \
+  entry<Args, cpu::isa::q8_##op<WeightFormat::format>>("q8_" #format "w_" #op, Isa::isa,  \
+                                                       has_format<Args, WeightFormat::format>)
+#define Q8_KERNELS(isa, op, Args) \
+  Q8_KERNEL(isa, op, Args, q8_0_r8), Q8_KERNEL(isa, op, Args, q4_0_r8), Q8_KERNEL(isa, op, Args, mxfp4_r8)
 
 // clang-format off
 std::span<const KernelEntry> list() {
@@ -47,10 +53,15 @@ std::span<const KernelEntry> list() {
       KERNEL(avx2, glu, GluArgs),
       KERNEL(avx2, kv_append, KvAppendArgs),
       WEIGHT_KERNELS(avx2, matmul, MatmulArgs),
+      Q8_KERNELS(avx2, matmul, MatmulArgs),
       KERNEL(avx2, moe_combine, MoeCombineArgs),
       WEIGHT_KERNELS(avx2, moe_down, MoeDownArgs),
+      Q8_KERNELS(avx2, moe_down, MoeDownArgs),
       WEIGHT_KERNELS(avx2, moe_glu, MoeGluArgs),
+      Q8_KERNELS(avx2, moe_glu, MoeGluArgs),
       KERNEL(avx2, moe_group, MoeGroupArgs),
+      KERNEL(avx2, pack, PackArgs),
+      KERNEL(avx2, quantize, QuantizeArgs),
       KERNEL(avx2, rms_norm, RmsNormArgs),
       KERNEL(avx2, rope, RopeArgs),
       KERNEL(avx2, rope_table, RopeTableArgs),
@@ -65,10 +76,15 @@ std::span<const KernelEntry> list() {
       KERNEL(portable, glu, GluArgs),
       KERNEL(portable, kv_append, KvAppendArgs),
       WEIGHT_KERNELS(portable, matmul, MatmulArgs),
+      Q8_KERNELS(portable, matmul, MatmulArgs),
       KERNEL(portable, moe_combine, MoeCombineArgs),
       WEIGHT_KERNELS(portable, moe_down, MoeDownArgs),
+      Q8_KERNELS(portable, moe_down, MoeDownArgs),
       WEIGHT_KERNELS(portable, moe_glu, MoeGluArgs),
+      Q8_KERNELS(portable, moe_glu, MoeGluArgs),
       KERNEL(portable, moe_group, MoeGroupArgs),
+      KERNEL(portable, pack, PackArgs),
+      KERNEL(portable, quantize, QuantizeArgs),
       KERNEL(portable, rms_norm, RmsNormArgs),
       KERNEL(portable, rope, RopeArgs),
       KERNEL(portable, rope_table, RopeTableArgs),

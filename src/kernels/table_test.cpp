@@ -35,7 +35,7 @@ TEST(Table, NamesFollowTheGrammarAndAreUniqueWithinAnInstructionSet) {
   std::set<std::string> seen;
   for (const KernelEntry& entry : all_kernels()) {
     const std::string name = entry.kernel.name;
-    EXPECT_EQ(name.rfind("f32_", 0), 0U) << name;
+    EXPECT_TRUE(name.rfind("f32_", 0) == 0 || name.rfind("q8_", 0) == 0) << name;
     const std::string op = entry.op->name;
     ASSERT_GE(name.size(), op.size());
     EXPECT_EQ(name.substr(name.size() - op.size()), op) << name;
@@ -94,6 +94,22 @@ TEST(Check, BlamesTheFieldAndSaysWhatItFound) {
   a = matmul_of(WeightFormat::f32);
   a.weight.experts = 2;
   refuses(a, "weight.experts", "2");
+
+  // Packed weights and q8 rows go together.
+  a = matmul_of(WeightFormat::mxfp4);
+  a.in_q8 = {0, kHostSlot, 0};
+  refuses(a, "in_q8", "1");
+  a = matmul_of(WeightFormat::mxfp4_r8);
+  a.weight.scales = {0, kHostSlot, 0};
+  a.weight.row_stride = 32;
+  a.weight.scale_row_stride = 2;
+  refuses(a, "in", "1");
+  a.in = {};
+  refuses(a, "in_q8", "0");
+  a.in_q8 = {0, kHostSlot, 0};
+  EXPECT_TRUE(check(a).ok());
+  a.weight.row_stride = 48;
+  refuses(a, "weight.row_stride", "48");
 
   RouteArgs route{.experts = {0, kHostSlot, 0}, .weights = {0, kHostSlot, 0}, .logits = {0, kHostSlot, 0}, .expert_count = 4,
                   .top_k = 5, .rows = 1};

@@ -30,6 +30,16 @@ class ArgCheck {
   // A matrix, or a stack when `stacked`: whole blocks, strides that hold a row, scales exactly where the format has them.
   ArgCheck& weight(const char* field, const WeightView& w, bool stacked = false);
 
+  // What a product takes: f32 rows with a stored format, q8 rows with a packed one.
+  template <class F, class Q>
+  ArgCheck& activations(const Ref<F>& in, const Ref<Q>& in_q8, WeightFormat format) {
+    if (!ok_) return *this;
+    const bool packed = is_packed(format);
+    that(static_cast<bool>(in) != packed, "in", in ? 1 : 0, packed ? "be absent: packed weights take in_q8" : "be given");
+    return that(static_cast<bool>(in_q8) == packed, "in_q8", in_q8 ? 1 : 0,
+                packed ? "be given: the weights are packed" : "be absent: it needs packed weights");
+  }
+
   ArgCheck& unsupported(bool holds, const char* field, const std::string& value, const char* must) {
     if (!holds) refuse(ErrorCode::unsupported, field, value, must);
     return *this;

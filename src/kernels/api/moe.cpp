@@ -30,10 +30,10 @@ Status check(const MoeGroupArgs& a) {
 Status check(const MoeGluArgs& a) {
   return ArgCheck(MoeGluArgs::kName)
       .present("out", a.out)
-      .present("in", a.in)
       .present("offsets", a.offsets)
       .present("order", a.order)
       .weight("gate", a.gate, true)
+      .activations(a.in, a.in_q8, a.gate.format)
       .weight("up", a.up, true)
       .that(a.up.format == a.gate.format, "up.format", static_cast<int>(a.up.format), "be the gate's")
       .that(a.up.rows == a.gate.rows, "up.rows", a.up.rows, "equal gate.rows")
@@ -52,10 +52,10 @@ Status check(const MoeGluArgs& a) {
 Status check(const MoeDownArgs& a) {
   return ArgCheck(MoeDownArgs::kName)
       .present("out", a.out)
-      .present("in", a.in)
       .present("offsets", a.offsets)
       .present("order", a.order)
       .weight("down", a.down, true)
+      .activations(a.in, a.in_q8, a.down.format)
       .positive("top_k", a.top_k)
       .rows(a.rows)
       .done();
@@ -82,7 +82,7 @@ device::Cost cost(const MoeGluArgs& a) {
   const auto ffn = static_cast<std::uint64_t>(a.gate.rows);
   const auto hidden = static_cast<std::uint64_t>(a.gate.cols);
   device::Cost cost;
-  cost.bytes_read = static_cast<std::uint64_t>(a.rows) * hidden * 4 + (n + a.gate.experts + 1) * 4 +
+  cost.bytes_read = static_cast<std::uint64_t>(a.rows) * (a.in_q8 ? q8_row_bytes(a.gate.cols) : hidden * 4) + (n + a.gate.experts + 1) * 4 +
                     experts_read(a.gate, n) * ffn * (2 * weight_row_bytes(a.gate) + (a.gate_bias ? 8 : 0));
   cost.bytes_written = n * ffn * 4;
   cost.flops = n * ffn * (4 * hidden + 8);  // two products and about 8 for the activation
@@ -94,7 +94,7 @@ device::Cost cost(const MoeDownArgs& a) {
   const auto hidden = static_cast<std::uint64_t>(a.down.rows);
   const auto ffn = static_cast<std::uint64_t>(a.down.cols);
   device::Cost cost;
-  cost.bytes_read = n * ffn * 4 + (n + a.down.experts + 1) * 4 +
+  cost.bytes_read = n * (a.in_q8 ? q8_row_bytes(a.down.cols) : ffn * 4) + (n + a.down.experts + 1) * 4 +
                     experts_read(a.down, n) * hidden * (weight_row_bytes(a.down) + (a.bias ? 4 : 0));
   cost.bytes_written = n * hidden * 4;
   cost.flops = n * hidden * 2 * ffn;

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "device/launch.h"
 #include "kernels/api/glu.h"
+#include "kernels/api/q8_rows.h"
 #include "kernels/api/weight.h"
 
 namespace plumb::kernels {
@@ -34,7 +35,8 @@ struct MoeGroupArgs {
 struct MoeGluArgs {
   static constexpr const char* kName = "moe_glu";
   Ref<float> out;                    // [rows * top_k][gate.rows]
-  Ref<const float> in;               // [rows][gate.cols]
+  Ref<const float> in;               // [rows][gate.cols]; absent with packed weights
+  Ref<const std::byte> in_q8;        // [rows] q8 rows of gate.cols; with packed weights only
   Ref<const std::int32_t> offsets;   // from moe_group
   Ref<const std::int32_t> order;
   WeightView gate;                   // [experts][ffn][hidden]
@@ -51,7 +53,8 @@ struct MoeGluArgs {
 struct MoeDownArgs {
   static constexpr const char* kName = "moe_down";
   Ref<float> out;                    // [rows * top_k][down.rows]
-  Ref<const float> in;               // [rows * top_k][down.cols]
+  Ref<const float> in;               // [rows * top_k][down.cols]; absent with packed weights
+  Ref<const std::byte> in_q8;        // [rows * top_k] q8 rows of down.cols; with packed weights only
   Ref<const std::int32_t> offsets;
   Ref<const std::int32_t> order;
   WeightView down;                   // [experts][hidden][ffn]
@@ -89,7 +92,9 @@ template <class A, class V>
 void visit_operands(A& a, V&& visit) {
   const std::uint64_t pairs = static_cast<std::uint64_t>(a.rows) * a.top_k;
   visit(OperandInfo{"out", Access::write, pairs * a.gate.rows * 4}, a.out);
-  visit(OperandInfo{"in", Access::read, static_cast<std::uint64_t>(a.rows) * a.gate.cols * 4}, a.in);
+  const auto rows = static_cast<std::uint64_t>(a.rows);
+  if (a.in) visit(OperandInfo{"in", Access::read, rows * a.gate.cols * 4}, a.in);
+  if (a.in_q8) visit(OperandInfo{"in_q8", Access::read, rows * q8_row_bytes(a.gate.cols)}, a.in_q8);
   visit(OperandInfo{"offsets", Access::read, static_cast<std::uint64_t>(a.gate.experts + 1) * 4}, a.offsets);
   visit(OperandInfo{"order", Access::read, pairs * 4}, a.order);
   visit_weight(a.gate, "gate", "gate_scales", visit);
@@ -103,7 +108,8 @@ template <class A, class V>
 void visit_operands(A& a, V&& visit) {
   const std::uint64_t pairs = static_cast<std::uint64_t>(a.rows) * a.top_k;
   visit(OperandInfo{"out", Access::write, pairs * a.down.rows * 4}, a.out);
-  visit(OperandInfo{"in", Access::read, pairs * a.down.cols * 4}, a.in);
+  if (a.in) visit(OperandInfo{"in", Access::read, pairs * a.down.cols * 4}, a.in);
+  if (a.in_q8) visit(OperandInfo{"in_q8", Access::read, pairs * q8_row_bytes(a.down.cols)}, a.in_q8);
   visit(OperandInfo{"offsets", Access::read, static_cast<std::uint64_t>(a.down.experts + 1) * 4}, a.offsets);
   visit(OperandInfo{"order", Access::read, pairs * 4}, a.order);
   visit_weight(a.down, "down", "down_scales", visit);

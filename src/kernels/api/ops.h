@@ -20,6 +20,8 @@
 #include "kernels/api/kv_append.h"
 #include "kernels/api/matmul.h"
 #include "kernels/api/moe.h"
+#include "kernels/api/pack.h"
+#include "kernels/api/quantize.h"
 #include "kernels/api/rms_norm.h"
 #include "kernels/api/rope.h"
 #include "kernels/api/route.h"

@@ -10,18 +10,23 @@ namespace plumb::kernels {
 namespace {
 
 constexpr std::array<WeightFormatTraits, kWeightFormatCount> kTraits = {{
-    {"f32", 1, 4, 0},
-    {"f16", 1, 2, 0},
-    {"bf16", 1, 2, 0},
-    {"q8_0", blocks::kBlock, blocks::kQ8Bytes, 0},
-    {"q4_0", blocks::kBlock, blocks::kQ4Bytes, 0},
-    {"mxfp4", blocks::kBlock, blocks::kMxfp4Bytes, 0},
-    {"mxfp4_split", blocks::kBlock, blocks::kMxfp4CodeBytes, 1},
+    {"f32", 1, 4, 0, 1},
+    {"f16", 1, 2, 0, 1},
+    {"bf16", 1, 2, 0, 1},
+    {"q8_0", blocks::kBlock, blocks::kQ8Bytes, 0, 1},
+    {"q4_0", blocks::kBlock, blocks::kQ4Bytes, 0, 1},
+    {"mxfp4", blocks::kBlock, blocks::kMxfp4Bytes, 0, 1},
+    {"mxfp4_split", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 1},
+    {"q8_0_r8", blocks::kBlock, blocks::kQ8Bytes - 2, 2, 8},
+    {"q4_0_r8", blocks::kBlock, blocks::kQ4Bytes - 2, 2, 8},
+    {"mxfp4_r8", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 8},
 }};
 
 std::uint64_t extent(const WeightView& w, std::int64_t expert_stride, std::int64_t row_stride, int unit_bytes) {
-  const std::int64_t row = std::int64_t{w.cols / traits(w.format).block} * unit_bytes;
-  return static_cast<std::uint64_t>((w.experts - 1) * expert_stride + (w.rows - 1) * row_stride + row);
+  const WeightFormatTraits& t = traits(w.format);
+  const std::int64_t row = std::int64_t{w.cols / t.block} * unit_bytes;
+  const std::int64_t rows = (std::int64_t{w.rows} + t.group - 1) / t.group * t.group;
+  return static_cast<std::uint64_t>((w.experts - 1) * expert_stride + (rows - 1) * row_stride + row);
 }
 
 }  // namespace
@@ -60,6 +65,16 @@ ArgCheck& ArgCheck::weight(const char* field, const WeightView& w, bool stacked)
   require(w.cols % t.block == 0, "cols", w.cols, "be a whole number of blocks");
   require(stacked ? w.experts > 0 : w.experts == 1, "experts", w.experts, stacked ? "be positive" : "be 1");
   const std::int64_t blocks = w.cols / t.block;
+  if (t.group > 1) {
+    const std::int64_t padded = (std::int64_t{w.rows} + t.group - 1) / t.group * t.group;
+    require(static_cast<bool>(w.scales), "scales", 0, "be given: the format keeps its scales apart");
+    require(w.row_stride == blocks * t.block_bytes, "row_stride", w.row_stride, "leave no gap in a packed format");
+    require(w.scale_row_stride == blocks * t.scale_bytes, "scale_row_stride", w.scale_row_stride, "leave no gap in a packed format");
+    require(w.experts == 1 || w.expert_stride >= padded * w.row_stride, "expert_stride", w.expert_stride, "hold whole groups of rows");
+    require(w.experts == 1 || w.scale_expert_stride >= padded * w.scale_row_stride, "scale_expert_stride", w.scale_expert_stride,
+            "hold whole groups of rows");
+    return *this;
+  }
   require(w.rows == 1 || w.row_stride >= blocks * t.block_bytes, "row_stride", w.row_stride, "hold one row");
   require(w.experts == 1 || w.expert_stride >= blocks * t.block_bytes, "expert_stride", w.expert_stride, "hold one row");
   if (t.scale_bytes == 0) {

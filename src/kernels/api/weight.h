@@ -17,22 +17,32 @@ enum class WeightFormat : std::uint8_t {
   q4_0,         // 18 bytes per 32: f16 scale, 16 bytes of two nibbles (j and j + 16), minus 8
   mxfp4,        // 17 bytes per 32: E8M0 scale, 16 bytes of two E2M1 codes (j and j + 16). GGUF
   mxfp4_split,  // 16 code bytes per 32 in `data` (2j and 2j + 1), E8M0 scales in `scales`. Hugging Face
+  // Packed: what the `pack` op makes of the stored ones for products with q8 activations. Eight rows are interleaved so that
+  // the eight 32-bit lanes of a vector belong to eight outputs: a sum then never crosses lanes. Eight rows of one block are
+  // block_bytes / 4 vectors of 32 bytes in `data`; bytes 4j..4j + 3 of vector v are bytes 4v..4v + 3 of row j's codes. Their
+  // eight scales are neighbours in `scales`. The rows of the last group that do not exist are zero.
+  q8_0_r8,      // codes: 32 signed bytes; scales: f16
+  q4_0_r8,      // codes: 16 bytes of two nibbles (j and j + 16), minus 8; scales: f16
+  mxfp4_r8,     // codes: 16 bytes of two E2M1 codes (j and j + 16); scales: a byte s for 2^(s - 126), 0 for 0. So an E8M0
+                // scale below 2^-125 is lost: at most 6 * 2^-126 of a weight
 };
-inline constexpr int kWeightFormatCount = static_cast<int>(WeightFormat::mxfp4_split) + 1;
+inline constexpr int kWeightFormatCount = static_cast<int>(WeightFormat::mxfp4_r8) + 1;
 
 struct WeightFormatTraits {
   const char* name;  // the <weight> part of a kernel's name
   int block;         // elements of a block; cols must be a multiple
   int block_bytes;   // bytes of a block in `data`
   int scale_bytes;   // bytes of a block in `scales`; 0 when the scale is inside the block
+  int group;         // rows interleaved with each other; 1: stored row by row
 };
 const WeightFormatTraits& traits(WeightFormat format);
+inline bool is_packed(WeightFormat format) { return traits(format).group > 1; }
 
 // A matrix [rows][cols], or a stack of them [experts][rows][cols]. Strides in bytes, so that interleaved rows (gate and up in
 // one Hugging Face tensor) and sub-ranges are views and never copies.
 struct WeightView {
   Ref<const std::byte> data;
-  Ref<const std::byte> scales;  // mxfp4_split only
+  Ref<const std::byte> scales;  // where the format keeps its scales apart
   WeightFormat format = WeightFormat::f32;
   std::int32_t rows = 0;
   std::int32_t cols = 0;
@@ -43,6 +53,17 @@ struct WeightView {
   std::int64_t scale_expert_stride = 0;
 };
 
+// Where the codes of (row, block) begin in a packed matrix: bytes 4v..4v + 3 lie 32 v further on. And its scale. The strides of a
+// packed format have no padding.
+inline std::int64_t packed_offset(const WeightView& w, std::int64_t row, std::int64_t block) {
+  const WeightFormatTraits& t = traits(w.format);
+  return row / t.group * t.group * w.row_stride + block * t.group * t.block_bytes + row % t.group * 4;
+}
+inline std::int64_t packed_scale_offset(const WeightView& w, std::int64_t row, std::int64_t block) {
+  const WeightFormatTraits& t = traits(w.format);
+  return row / t.group * t.group * w.scale_row_stride + block * t.group * t.scale_bytes + row % t.group * t.scale_bytes;
+}
+
 // Bytes of one row's blocks (data and scales), without padding between rows.
 std::uint64_t weight_row_bytes(const WeightView& w);
 // Extents from the references on: (experts-1)*expert_stride + (rows-1)*row_stride + one row.
@@ -52,7 +73,7 @@ std::uint64_t weight_scales_extent(const WeightView& w);
 template <class View, class Visitor>
 void visit_weight(View& w, const char* data_name, const char* scales_name, Visitor&& visit) {
   visit(OperandInfo{data_name, Access::read, weight_data_extent(w)}, w.data);
-  if (w.format == WeightFormat::mxfp4_split) visit(OperandInfo{scales_name, Access::read, weight_scales_extent(w)}, w.scales);
+  if (traits(w.format).scale_bytes > 0) visit(OperandInfo{scales_name, Access::read, weight_scales_extent(w)}, w.scales);
 }
 
 }  // namespace plumb::kernels

@@ -19,12 +19,15 @@ struct MatmulShape {
 std::vector<Bound> matmul_bounds(const MatmulArgs& a) {
   Bound bound{"out", {}};
   bound.absolute.resize(static_cast<std::size_t>(a.rows) * a.weight.rows);
+  std::vector<std::vector<double>> in;
+  for (std::int64_t r = 0; r < a.rows; ++r) in.push_back(activation_row(a.in, a.in_q8, r, a.weight.cols));
   for (std::int64_t n = 0; n < a.weight.rows; ++n) {
     const std::vector<double> weight = weight_row(a.weight, 0, n);
     for (std::int64_t r = 0; r < a.rows; ++r) {
+      const std::vector<double>& x = in[static_cast<std::size_t>(r)];
       double terms = a.bias ? std::fabs(a.bias[n]) : 0.0;
       if (a.accumulate != 0) terms += std::fabs(a.out[r * a.weight.rows + n]);
-      for (std::int64_t k = 0; k < a.weight.cols; ++k) terms += std::fabs(a.in[r * a.weight.cols + k] * weight[k]);
+      for (std::size_t k = 0; k < x.size(); ++k) terms += std::fabs(x[k] * weight[k]);
       bound.absolute[static_cast<std::size_t>(r * a.weight.rows + n)] = dot_bound(a.weight.cols) * terms;
     }
   }
@@ -33,15 +36,20 @@ std::vector<Bound> matmul_bounds(const MatmulArgs& a) {
 
 ShapeCase matmul_case(WeightFormat format, const MatmulShape& s) {
   MatmulArgs args{.out = given<float>(),
-                  .in = given<const float>(),
                   .weight = weight_shape(format, s.n, s.k, 1, s.gap),
                   .accumulate = s.accumulate ? 1 : 0,
                   .rows = s.rows};
+  if (is_packed(format)) {
+    args.in_q8 = given<const std::byte>();
+  } else {
+    args.in = given<const float>();
+  }
   if (s.bias) args.bias = given<const float>();
   ShapeCase c = make_case(fmt::format("{} rows={} n={} k={}{}{} gap={}", traits(format).name, s.rows, s.n, s.k,
                                       s.bias ? " bias" : "", s.accumulate ? " accumulate" : "", s.gap),
                           args, s.rows, [](const MatmulArgs& a, Random& random) {
-                            random.values(const_cast<float*>(a.in.get()), std::int64_t{a.rows} * a.weight.cols);
+                            if (a.in) random.values(const_cast<float*>(a.in.get()), std::int64_t{a.rows} * a.weight.cols);
+                            if (a.in_q8) fill_q8(a.in_q8.get(), a.rows, a.weight.cols, random);
                             fill_weight(a.weight, random);
                             if (a.bias) random.values(const_cast<float*>(a.bias.get()), a.weight.rows);
                             if (a.accumulate != 0) random.values(a.out.get(), std::int64_t{a.rows} * a.weight.rows);
@@ -84,7 +92,7 @@ ShapeCase embed_case(WeightFormat format, std::int32_t rows, std::int32_t vocab,
 
 std::vector<ShapeCase> matmul_cases() {
   std::vector<ShapeCase> cases;
-  for (const WeightFormat format : all_formats()) {
+  for (const WeightFormat format : stored_formats()) {
     for (const MatmulShape& s : std::initializer_list<MatmulShape>{
              {1, 1, 32, false, false, 0},
              {1, 67, 96, true, false, 1},     // several one-row tasks, a tail of each kind
@@ -105,6 +113,20 @@ std::vector<ShapeCase> matmul_cases() {
     cases.push_back(embed_case(format, 1, 3, 32, 0));
     cases.push_back(embed_case(format, 30, 100, 288, 9));
     if (traits(format).block == 1) cases.push_back(embed_case(format, 4, 5, 13, 1));
+  }
+  for (const WeightFormat format : packed_formats()) {
+    for (const MatmulShape& s : std::initializer_list<MatmulShape>{
+             {1, 1, 32, false, false, 0},
+             {1, 67, 96, true, false, 0},   // several tasks, the last group not whole
+             {2, 64, 64, false, true, 0},
+             {3, 7, 288, true, true, 0},
+             {8, 24, 32, true, false, 0},   // a whole tile of rows
+             {15, 50, 160, false, false, 0},  // a tile of each kind
+             {133, 11, 64, true, true, 0},  // more than one block of rows
+             {2, 560, 320, false, false, 0},
+         }) {
+      cases.push_back(matmul_case(format, s));
+    }
   }
   return cases;
 }

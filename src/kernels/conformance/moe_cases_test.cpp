@@ -69,6 +69,20 @@ struct MoeShape {
   bool interleaved;
 };
 
+template <class Args>
+void give_activations(Args& a, WeightFormat format) {
+  if (is_packed(format)) {
+    a.in_q8 = given<const std::byte>();
+  } else {
+    a.in = given<const float>();
+  }
+}
+template <class Args>
+void fill_activations(const Args& a, std::int64_t vectors, std::int64_t cols, Random& random) {
+  if (a.in) random.values(const_cast<float*>(a.in.get()), vectors * cols);
+  if (a.in_q8) fill_q8(a.in_q8.get(), vectors, cols, random);
+}
+
 struct Sum {
   double value = 0;
   double terms = 0;  // sum of magnitudes
@@ -81,15 +95,17 @@ struct Sum {
 std::vector<Bound> glu_bounds(const MoeGluArgs& a) {
   Bound bound{"out", {}};
   bound.absolute.resize(static_cast<std::size_t>(a.rows) * a.top_k * a.gate.rows);
+  std::vector<std::vector<double>> in;
+  for (std::int64_t r = 0; r < a.rows; ++r) in.push_back(activation_row(a.in, a.in_q8, r, a.gate.cols));
   for (std::int64_t e = 0; e < a.gate.experts; ++e) {
     for (std::int64_t i = 0; i < a.gate.rows; ++i) {
       const auto gate_row = weight_row(a.gate, e, i);
       const auto up_row = weight_row(a.up, e, i);
       for (std::int64_t at = a.offsets[e]; at < a.offsets[e + 1]; ++at) {
-        const float* x = a.in.get() + a.order[at] / a.top_k * std::int64_t{a.gate.cols};
+        const std::vector<double>& x = in[static_cast<std::size_t>(a.order[at] / a.top_k)];
         Sum gate;
         Sum up;
-        for (std::int64_t k = 0; k < a.gate.cols; ++k) {
+        for (std::size_t k = 0; k < x.size(); ++k) {
           gate.add(x[k] * gate_row[k]);
           up.add(x[k] * up_row[k]);
         }
@@ -109,12 +125,15 @@ std::vector<Bound> glu_bounds(const MoeGluArgs& a) {
 std::vector<Bound> down_bounds(const MoeDownArgs& a) {
   Bound bound{"out", {}};
   bound.absolute.resize(static_cast<std::size_t>(a.rows) * a.top_k * a.down.rows);
+  std::vector<std::vector<double>> in;
+  for (std::int64_t p = 0; p < std::int64_t{a.rows} * a.top_k; ++p) in.push_back(activation_row(a.in, a.in_q8, p, a.down.cols));
   for (std::int64_t e = 0; e < a.down.experts; ++e) {
     for (std::int64_t n = 0; n < a.down.rows; ++n) {
       const auto row = weight_row(a.down, e, n);
       for (std::int64_t at = a.offsets[e]; at < a.offsets[e + 1]; ++at) {
         Sum sum;
-        for (std::int64_t k = 0; k < a.down.cols; ++k) sum.add(a.in[a.order[at] * std::int64_t{a.down.cols} + k] * row[k]);
+        const std::vector<double>& x = in[static_cast<std::size_t>(a.order[at])];
+        for (std::size_t k = 0; k < x.size(); ++k) sum.add(x[k] * row[k]);
         if (a.bias) sum.add(a.bias[e * a.down.rows + n]);
         bound.absolute[static_cast<std::size_t>(a.order[at] * std::int64_t{a.down.rows} + n)] =
             dot_bound(a.down.cols) * sum.terms;
@@ -139,7 +158,6 @@ ShapeCase moe_glu_case(WeightFormat format, const MoeShape& s, GluKind kind) {
     view.scale_expert_stride *= 2;
   }
   MoeGluArgs args{.out = given<float>(),
-                  .in = given<const float>(),
                   .offsets = given<const std::int32_t>(),
                   .order = given<const std::int32_t>(),
                   .gate = view,
@@ -149,13 +167,14 @@ ShapeCase moe_glu_case(WeightFormat format, const MoeShape& s, GluKind kind) {
                   .spec = {.kind = kind},
                   .top_k = s.top_k,
                   .rows = s.rows};
+  give_activations(args, format);
   if (s.bias) {
     args.gate_bias = given<const float>();
     args.up_bias = given<const float>();
   }
   ShapeCase c = make_case(name_of(format, s) + (kind == GluKind::silu ? " silu" : " clamped"), args, s.rows,
                           [](const MoeGluArgs& a, Random& random) {
-                            random.values(const_cast<float*>(a.in.get()), std::int64_t{a.rows} * a.gate.cols);
+                            fill_activations(a, a.rows, a.gate.cols, random);
                             fill_weight(a.gate, random);
                             fill_weight(a.up, random);
                             for (std::int64_t e = 0; a.gate_bias && e < a.gate.experts; ++e) {
@@ -178,15 +197,15 @@ ShapeCase moe_glu_case(WeightFormat format, const MoeShape& s, GluKind kind) {
 
 ShapeCase moe_down_case(WeightFormat format, const MoeShape& s) {
   MoeDownArgs args{.out = given<float>(),
-                   .in = given<const float>(),
                    .offsets = given<const std::int32_t>(),
                    .order = given<const std::int32_t>(),
-                   .down = weight_shape(format, s.hidden, s.ffn, s.experts, 1),
+                   .down = weight_shape(format, s.hidden, s.ffn, s.experts, is_packed(format) ? 0 : 1),
                    .top_k = s.top_k,
                    .rows = s.rows};
+  give_activations(args, format);
   if (s.bias) args.bias = given<const float>();
   ShapeCase c = make_case(name_of(format, s), args, s.rows, [](const MoeDownArgs& a, Random& random) {
-    random.values(const_cast<float*>(a.in.get()), std::int64_t{a.rows} * a.top_k * a.down.cols);
+    fill_activations(a, std::int64_t{a.rows} * a.top_k, a.down.cols, random);
     fill_weight(a.down, random);
     if (a.bias) random.values(const_cast<float*>(a.bias.get()), std::int64_t{a.down.experts} * a.down.rows);
     group_rows(a, a.down.experts);
@@ -248,13 +267,17 @@ ShapeCase moe_combine_case(std::int32_t rows, std::int32_t top_k, std::int32_t c
 
 std::vector<ShapeCase> moe_cases() {
   std::vector<ShapeCase> cases;
-  for (const WeightFormat format : all_formats()) {
+  std::vector<WeightFormat> formats = stored_formats();
+  for (const WeightFormat format : packed_formats()) formats.push_back(format);
+  for (const WeightFormat format : formats) {
     for (const MoeShape& s : std::initializer_list<MoeShape>{
              {1, 1, 1, 32, 32, false, false},
              {1, 4, 8, 64, 96, true, true},
              {7, 2, 5, 96, 33 * 32, true, false},  // more than one panel
              {40, 3, 4, 32, 64, true, true},       // many rows for each expert
+             {40, 3, 4, 64, 32, true, false},
          }) {
+      if (s.interleaved && is_packed(format)) continue;  // packing takes gate and up apart
       cases.push_back(moe_glu_case(format, s, GluKind::clamped_silu));
       cases.push_back(moe_down_case(format, s));
     }

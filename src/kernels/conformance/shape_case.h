@@ -93,6 +93,7 @@ std::vector<ShapeCase> row_cases();
 std::vector<ShapeCase> attention_cases();
 std::vector<ShapeCase> gated_delta_cases();
 std::vector<ShapeCase> sample_cases();
+std::vector<ShapeCase> q8_cases();
 
 // Half a unit in the last place of 1.0f: one rounding is at most u times the result.
 inline constexpr double kU = 0x1p-24;
@@ -106,6 +107,10 @@ void fill_weight(const WeightView& w, Random& random);
 // A view of `experts` x `rows` x `cols` with a gap of `gap` bytes after each row (which stays poison).
 WeightView weight_shape(WeightFormat format, std::int32_t rows, std::int32_t cols, std::int32_t experts = 1,
                         std::int64_t gap = 0);
-std::vector<WeightFormat> all_formats();
+// The formats a checkpoint can have, and the packed ones of the q8 path.
+std::vector<WeightFormat> stored_formats();
+std::vector<WeightFormat> packed_formats();
+// Fills `vectors` q8 rows of `cols` with quantised random values.
+void fill_q8(const std::byte* rows, std::int64_t vectors, std::int64_t cols, Random& random);
 
 }  // namespace plumb::kernels::conformance

@@ -3,6 +3,7 @@
 
 #include "base/blocks.h"
 #include "kernels/conformance/shape_case.h"
+#include "kernels/ref/reference.h"
 
 namespace plumb::kernels::conformance {
 namespace {
@@ -43,12 +44,39 @@ void fill_block(WeightFormat format, std::byte* data, std::byte* scale, Random& 
       *scale = e8m0_scale(random);
       fill_codes(data, 16, random);
       return;
+    case WeightFormat::q8_0_r8:
+    case WeightFormat::q4_0_r8:
+    case WeightFormat::mxfp4_r8: return;  // fill_packed
+  }
+}
+
+// All bytes that the layout has are codes of some block; the rows that fill up the last group are zero.
+void fill_packed(const WeightView& w, Random& random) {
+  const WeightFormatTraits& t = traits(w.format);
+  const std::int64_t padded = (w.rows + t.group - 1) / t.group * t.group;
+  for (std::int64_t e = 0; e < w.experts; ++e) {
+    auto* data = const_cast<std::byte*>(w.data.get()) + e * w.expert_stride;
+    auto* scales = const_cast<std::byte*>(w.scales.get()) + e * w.scale_expert_stride;
+    std::memset(data, 0, static_cast<std::size_t>(padded * w.row_stride));
+    std::memset(scales, 0, static_cast<std::size_t>(padded * w.scale_row_stride));
+    for (std::int64_t r = 0; r < w.rows; ++r) {
+      for (std::int64_t b = 0; b < w.cols / t.block; ++b) {
+        for (int i = 0; i < t.block_bytes; i += 4) fill_codes(data + packed_offset(w, r, b) + i * t.group, 4, random);
+        std::byte* scale = scales + packed_scale_offset(w, r, b);
+        if (w.format == WeightFormat::mxfp4_r8) {
+          *scale = random.below(16) == 0 ? std::byte{0} : e8m0_scale(random);
+        } else {
+          put(scale, f16_scale(random));
+        }
+      }
+    }
   }
 }
 
 }  // namespace
 
 void fill_weight(const WeightView& w, Random& random) {
+  if (is_packed(w.format)) return fill_packed(w, random);
   const WeightFormatTraits& t = traits(w.format);
   auto* data = const_cast<std::byte*>(w.data.get());
   auto* scales = const_cast<std::byte*>(w.scales.get());
@@ -72,19 +100,41 @@ WeightView weight_shape(WeightFormat format, std::int32_t rows, std::int32_t col
   w.cols = cols;
   w.experts = experts;
   w.row_stride = std::int64_t{cols} / t.block * t.block_bytes + gap;
-  w.expert_stride = rows * w.row_stride;
+  const std::int64_t padded = (rows + t.group - 1) / t.group * t.group;
+  w.expert_stride = padded * w.row_stride;
   if (t.scale_bytes > 0) {
     w.scales = given<const std::byte>();
-    w.scale_row_stride = cols / t.block + gap;
-    w.scale_expert_stride = rows * w.scale_row_stride;
+    w.scale_row_stride = std::int64_t{cols} / t.block * t.scale_bytes + gap;
+    w.scale_expert_stride = padded * w.scale_row_stride;
   }
   return w;
 }
 
-std::vector<WeightFormat> all_formats() {
+namespace {
+std::vector<WeightFormat> formats_that_are(bool packed) {
   std::vector<WeightFormat> formats;
-  for (int f = 0; f < kWeightFormatCount; ++f) formats.push_back(static_cast<WeightFormat>(f));
+  for (int f = 0; f < kWeightFormatCount; ++f) {
+    if (is_packed(static_cast<WeightFormat>(f)) == packed) formats.push_back(static_cast<WeightFormat>(f));
+  }
   return formats;
+}
+}  // namespace
+
+std::vector<WeightFormat> stored_formats() { return formats_that_are(false); }
+std::vector<WeightFormat> packed_formats() { return formats_that_are(true); }
+
+void fill_q8(const std::byte* rows, std::int64_t vectors, std::int64_t cols, Random& random) {
+  std::vector<float> values(static_cast<std::size_t>(vectors * cols));
+  random.values(values.data(), vectors * cols);
+  // Some blocks as they are when an activation is small, or when nothing came through a gate.
+  for (std::int64_t b = 0; b < vectors * cols / kQ8Block; ++b) {
+    const float factor = b % 7 == 3 ? 0.0F : b % 5 == 2 ? 1e-4F : 1.0F;
+    for (std::int64_t k = 0; k < kQ8Block; ++k) values[static_cast<std::size_t>(b * kQ8Block + k)] *= factor;
+  }
+  reference(QuantizeArgs{.out = host_ref(const_cast<std::byte*>(rows)),
+                         .in = host_ref<const float>(values.data()),
+                         .cols = static_cast<std::int32_t>(cols),
+                         .rows = static_cast<std::int32_t>(vectors)});
 }
 
 }  // namespace plumb::kernels::conformance

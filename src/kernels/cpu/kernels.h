@@ -13,6 +13,9 @@
   template <WeightFormat F> void matmul(const MatmulArgs& a, device::Worker& w);    \
   template <WeightFormat F> void moe_glu(const MoeGluArgs& a, device::Worker& w);   \
   template <WeightFormat F> void moe_down(const MoeDownArgs& a, device::Worker& w); \
+  template <WeightFormat F> void q8_matmul(const MatmulArgs& a, device::Worker& w);     \
+  template <WeightFormat F> void q8_moe_glu(const MoeGluArgs& a, device::Worker& w);    \
+  template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
   void attention(const AttentionArgs& a, device::Worker& w);                        \
   void digest(const DigestArgs& a, device::Worker& w);                              \
   void gated_delta(const GatedDeltaArgs& a, device::Worker& w);                     \
@@ -21,6 +24,8 @@
   void kv_append(const KvAppendArgs& a, device::Worker& w);                         \
   void moe_combine(const MoeCombineArgs& a, device::Worker& w);                     \
   void moe_group(const MoeGroupArgs& a, device::Worker& w);                         \
+  void pack(const PackArgs& a, device::Worker& w);                                  \
+  void quantize(const QuantizeArgs& a, device::Worker& w);                          \
   void rms_norm(const RmsNormArgs& a, device::Worker& w);                           \
   void rope(const RopeArgs& a, device::Worker& w);                                  \
   void rope_table(const RopeTableArgs& a, device::Worker& w);                       \

@@ -20,7 +20,9 @@ void reference(const MoeGroupArgs& a) {
 }
 
 void reference(const MoeGluArgs& a) {
-  const std::int64_t hidden = a.gate.cols;
+  const auto hidden = static_cast<std::size_t>(a.gate.cols);
+  std::vector<std::vector<double>> in;
+  for (std::int64_t r = 0; r < a.rows; ++r) in.push_back(activation_row(a.in, a.in_q8, r, a.gate.cols));
   for (std::int64_t e = 0; e < a.gate.experts; ++e) {
     if (a.offsets[e] == a.offsets[e + 1]) continue;
     for (std::int64_t i = 0; i < a.gate.rows; ++i) {
@@ -28,10 +30,10 @@ void reference(const MoeGluArgs& a) {
       const std::vector<double> up_row = weight_row(a.up, e, i);
       for (std::int64_t at = a.offsets[e]; at < a.offsets[e + 1]; ++at) {
         const std::int64_t pair = a.order[at];
-        const float* x = a.in.get() + pair / a.top_k * hidden;
+        const std::vector<double>& x = in[static_cast<std::size_t>(pair / a.top_k)];
         double gate = 0;
         double up = 0;
-        for (std::int64_t k = 0; k < hidden; ++k) {
+        for (std::size_t k = 0; k < hidden; ++k) {
           gate += x[k] * gate_row[k];
           up += x[k] * up_row[k];
         }
@@ -45,6 +47,9 @@ void reference(const MoeGluArgs& a) {
 }
 
 void reference(const MoeDownArgs& a) {
+  const auto ffn = static_cast<std::size_t>(a.down.cols);
+  std::vector<std::vector<double>> in;
+  for (std::int64_t p = 0; p < std::int64_t{a.rows} * a.top_k; ++p) in.push_back(activation_row(a.in, a.in_q8, p, a.down.cols));
   for (std::int64_t e = 0; e < a.down.experts; ++e) {
     if (a.offsets[e] == a.offsets[e + 1]) continue;
     for (std::int64_t n = 0; n < a.down.rows; ++n) {
@@ -52,7 +57,7 @@ void reference(const MoeDownArgs& a) {
       for (std::int64_t at = a.offsets[e]; at < a.offsets[e + 1]; ++at) {
         const std::int64_t pair = a.order[at];
         double sum = 0;
-        for (std::int64_t k = 0; k < a.down.cols; ++k) sum += a.in[pair * a.down.cols + k] * row[k];
+        for (std::size_t k = 0; k < ffn; ++k) sum += in[static_cast<std::size_t>(pair)][k] * row[k];
         if (a.bias) sum += a.bias[e * a.down.rows + n];
         a.out[pair * a.down.rows + n] = static_cast<float>(sum);
       }

@@ -20,6 +20,8 @@ void reference(const MoeCombineArgs& a);
 void reference(const MoeDownArgs& a);
 void reference(const MoeGluArgs& a);
 void reference(const MoeGroupArgs& a);
+void reference(const PackArgs& a);
+void reference(const QuantizeArgs& a);
 void reference(const RmsNormArgs& a);
 void reference(const RopeArgs& a);
 void reference(const RopeTableArgs& a);

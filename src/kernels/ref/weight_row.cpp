@@ -29,6 +29,28 @@ void decode_block(const WeightView& w, const std::byte* data, const std::byte* s
     case WeightFormat::mxfp4_split:
       blocks::decode_mxfp4_hf(bytes, static_cast<std::uint8_t>(scales[index]), out);
       return;
+    case WeightFormat::q8_0_r8:
+    case WeightFormat::q4_0_r8:
+    case WeightFormat::mxfp4_r8: return;  // decode_packed
+  }
+}
+
+// Block `index` of a row of a packed matrix.
+void decode_packed(const WeightView& w, std::int64_t expert, std::int64_t row, std::int64_t index, float* out) {
+  const WeightFormatTraits& t = traits(w.format);
+  const std::byte* data = w.data.get() + expert * w.expert_stride + packed_offset(w, row, index);
+  const std::byte* scale = w.scales.get() + expert * w.scale_expert_stride + packed_scale_offset(w, row, index);
+  for (int k = 0; k < t.block; ++k) {
+    const int i = k % t.block_bytes;
+    const int byte = static_cast<std::uint8_t>(data[i / 4 * 4 * t.group + i % 4]);
+    const int nibble = k < 16 ? byte & 15 : byte >> 4;
+    if (w.format == WeightFormat::mxfp4_r8) {
+      const auto s = static_cast<std::uint8_t>(*scale);
+      out[k] = s == 0 ? 0.0F : blocks::kE2m1[nibble] * 2 * blocks::e8m0_to_float(s);
+    } else {
+      const int code = w.format == WeightFormat::q8_0_r8 ? static_cast<std::int8_t>(byte) : nibble - 8;
+      out[k] = static_cast<float>(code) * blocks::f16_to_float(load<std::uint16_t>(scale));
+    }
   }
 }
 
@@ -43,9 +65,21 @@ std::vector<double> weight_row(const WeightView& w, std::int64_t expert, std::in
   out.reserve(static_cast<std::size_t>(w.cols));
   for (std::int64_t i = 0; i < w.cols / block; ++i) {
     float values[blocks::kBlock];
-    decode_block(w, data, scales, i, values);
+    if (is_packed(w.format)) {
+      decode_packed(w, expert, row, i, values);
+    } else {
+      decode_block(w, data, scales, i, values);
+    }
     out.insert(out.end(), values, values + block);
   }
+  return out;
+}
+
+std::vector<double> activation_row(const Ref<const float>& in, const Ref<const std::byte>& in_q8, std::int64_t row, std::int64_t cols) {
+  if (in) return {in.get() + row * cols, in.get() + (row + 1) * cols};
+  std::vector<double> out;
+  const Q8Row q(in_q8.get() + row * static_cast<std::int64_t>(q8_row_bytes(cols)), cols);
+  for (std::int64_t k = 0; k < cols; ++k) out.push_back(double{q.scales[k / kQ8Block]} * q.codes[k]);
   return out;
 }
 

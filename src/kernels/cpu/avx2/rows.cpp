@@ -9,6 +9,8 @@
 #include "kernels/cpu/avx2/simd.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/rows.h"
+#include "kernels/cpu/avx2/q8_block.h"
+#include "kernels/cpu/generic/q8_rows.h"
 
 #pragma GCC pop_options
 #endif

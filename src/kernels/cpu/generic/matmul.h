@@ -3,11 +3,11 @@
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
-inline void matmul_with(const RowOps& ops, const MatmulArgs& a, device::Worker& w) {
+template <class Path>
+inline void matmul_with(const Path& path, const MatmulArgs& a, device::Worker& w) {
   const std::int64_t outputs = a.weight.rows;
-  const std::int64_t inputs = a.weight.cols;
-  const ProductPlan plan(outputs, a.weight.cols, a.rows, 1, w.count());
-  const WeightRows weights[1] = {{a.weight, 0}};
+  const auto plan = path.plan(outputs, a.weight.cols, a.rows, 1, w.count());
+  const typename Path::Weights weights[1] = {{a.weight, 0}};
   const float* bias = a.bias.get();
   const auto done = [&](std::int64_t r, std::int64_t first, int count, float* const* sums) {
     float* out = a.out.get() + r * outputs + first;
@@ -18,14 +18,18 @@ inline void matmul_with(const RowOps& ops, const MatmulArgs& a, device::Worker& 
       store_n(out + i, y, n);
     });
   };
-  const auto in = [&](std::int64_t r) { return a.in.get() + r * inputs; };
+  const auto in = [&](std::int64_t r) { return Path::input(a, r, a.weight.cols); };
   for (std::int64_t task = w.claim(); task < plan.tasks(); task = w.claim()) {
-    run_product(ops, plan, task, weights, in, done, w);
+    path.run(plan, task, weights, in, done, w);
   }
 }
 template <WeightFormat F>
 void matmul(const MatmulArgs& a, device::Worker& w) {
-  matmul_with(kRowOps<F>, a, w);
+  matmul_with(F32Path{kRowOps<F>}, a, w);
+}
+template <WeightFormat F>
+void q8_matmul(const MatmulArgs& a, device::Worker& w) {
+  matmul_with(Q8Path{q8_dot<F>}, a, w);
 }
 
 template <WeightFormat F>

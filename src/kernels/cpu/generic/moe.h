@@ -22,16 +22,16 @@ inline ExpertPairs pairs_of(const std::int32_t* offsets, const std::int32_t* ord
   return {order + lo, hi - lo};
 }
 
-// Runs every expert's product of M matrices. `run(e, plan, task, in, done)` calls run_product with expert e's weights; `in(pair)`
-// and `done(e, pair, ...)` as there, by pair.
-template <int M, class Run, class In, class Done>
-inline void run_experts(const WeightView& shape, const std::int32_t* offsets, const std::int32_t* order, std::int64_t pairs,
+// Runs every expert's product of M matrices. `run(e, plan, task, in, done)` runs a task with expert e's weights; `in(pair)` and
+// `done(e, pair, ...)` as in run_product, by pair.
+template <int M, class Path, class Run, class In, class Done>
+inline void run_experts(const Path& path, const WeightView& shape, const std::int32_t* offsets, const std::int32_t* order, std::int64_t pairs,
                         Run&& run, In&& in, Done&& done, device::Worker& w) {
   std::int64_t task = w.claim();
   std::int64_t base = 0;  // tasks of the experts before e
   for (std::int64_t e = 0; e < shape.experts; ++e) {
     const ExpertPairs chosen = pairs_of(offsets, order, e, pairs, w);
-    const ProductPlan plan(shape.rows, shape.cols, chosen.count, M, w.count());
+    const auto plan = path.plan(shape.rows, shape.cols, chosen.count, M, w.count());
     const std::int64_t tasks = plan.tasks();
     for (; task < base + tasks; task = w.claim()) {
       // A bad pair reads row 0 and its result is dropped.
@@ -45,13 +45,13 @@ inline void run_experts(const WeightView& shape, const std::int32_t* offsets, co
   }
 }
 
-inline void moe_glu_with(const RowOps& ops, const MoeGluArgs& a, device::Worker& w) {
-  const std::int64_t hidden = a.gate.cols;
-  const auto run = [&](std::int64_t e, const ProductPlan& plan, std::int64_t task, auto& in, auto& done) {
-    const WeightRows weights[2] = {{a.gate, e}, {a.up, e}};
-    run_product(ops, plan, task, weights, in, done, w);
+template <class Path>
+inline void moe_glu_with(const Path& path, const MoeGluArgs& a, device::Worker& w) {
+  const auto run = [&](std::int64_t e, const auto& plan, std::int64_t task, auto& in, auto& done) {
+    const typename Path::Weights weights[2] = {{a.gate, e}, {a.up, e}};
+    path.run(plan, task, weights, in, done, w);
   };
-  const auto in = [&](std::int64_t pair) { return a.in.get() + pair / a.top_k * hidden; };
+  const auto in = [&](std::int64_t pair) { return Path::input(a, pair / a.top_k, a.gate.cols); };
   const auto done = [&](std::int64_t e, std::int64_t pair, std::int64_t first, int count, float* const* sums) {
     if (a.gate_bias) {
       const std::int64_t bias = e * a.bias_expert_stride + first * a.bias_stride;
@@ -65,15 +65,16 @@ inline void moe_glu_with(const RowOps& ops, const MoeGluArgs& a, device::Worker&
       store_n(out + i, glu8(a.spec, load_n(sums[0] + i, n), load_n(sums[1] + i, n)), n);
     });
   };
-  run_experts<2>(a.gate, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
+  run_experts<2>(path, a.gate, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
 }
 
-inline void moe_down_with(const RowOps& ops, const MoeDownArgs& a, device::Worker& w) {
-  const auto run = [&](std::int64_t e, const ProductPlan& plan, std::int64_t task, auto& in, auto& done) {
-    const WeightRows weights[1] = {{a.down, e}};
-    run_product(ops, plan, task, weights, in, done, w);
+template <class Path>
+inline void moe_down_with(const Path& path, const MoeDownArgs& a, device::Worker& w) {
+  const auto run = [&](std::int64_t e, const auto& plan, std::int64_t task, auto& in, auto& done) {
+    const typename Path::Weights weights[1] = {{a.down, e}};
+    path.run(plan, task, weights, in, done, w);
   };
-  const auto in = [&](std::int64_t pair) { return a.in.get() + pair * a.down.cols; };
+  const auto in = [&](std::int64_t pair) { return Path::input(a, pair, a.down.cols); };
   const auto done = [&](std::int64_t e, std::int64_t pair, std::int64_t first, int count, float* const* sums) {
     const float* bias = a.bias ? a.bias.get() + e * a.down.rows + first : nullptr;
     float* out = a.out.get() + pair * a.down.rows + first;
@@ -83,16 +84,24 @@ inline void moe_down_with(const RowOps& ops, const MoeDownArgs& a, device::Worke
       store_n(out + i, y, n);
     });
   };
-  run_experts<1>(a.down, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
+  run_experts<1>(path, a.down, a.offsets.get(), a.order.get(), std::int64_t{a.rows} * a.top_k, run, in, done, w);
 }
 
 template <WeightFormat F>
 void moe_glu(const MoeGluArgs& a, device::Worker& w) {
-  moe_glu_with(kRowOps<F>, a, w);
+  moe_glu_with(F32Path{kRowOps<F>}, a, w);
+}
+template <WeightFormat F>
+void q8_moe_glu(const MoeGluArgs& a, device::Worker& w) {
+  moe_glu_with(Q8Path{q8_dot<F>}, a, w);
 }
 template <WeightFormat F>
 void moe_down(const MoeDownArgs& a, device::Worker& w) {
-  moe_down_with(kRowOps<F>, a, w);
+  moe_down_with(F32Path{kRowOps<F>}, a, w);
+}
+template <WeightFormat F>
+void q8_moe_down(const MoeDownArgs& a, device::Worker& w) {
+  moe_down_with(Q8Path{q8_dot<F>}, a, w);
 }
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -92,4 +92,24 @@ inline void run_product(const RowOps& ops, const ProductPlan& plan, std::int64_t
   }
 }
 
+// The f32 path of the ops that multiply (q8_product.h has the other): what they need to know of activations and weights.
+struct F32Path {
+  using Weights = WeightRows;
+  const RowOps& ops;
+
+  ProductPlan plan(std::int64_t outputs, int cols, std::int64_t rows, int matrices, int workers) const {
+    return {outputs, cols, rows, matrices, workers};
+  }
+  // Row i of the activations of an op.
+  template <class Args>
+  static const float* input(const Args& a, std::int64_t i, std::int64_t cols) {
+    return a.in.get() + i * cols;
+  }
+  template <int M, class In, class Done>
+  void run(const ProductPlan& plan, std::int64_t task, const WeightRows (&weights)[M], In&& in, Done&& done,
+           device::Worker& worker) const {
+    run_product(ops, plan, task, weights, in, done, worker);
+  }
+};
+
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -6,3 +6,5 @@
 #include "kernels/cpu/portable/simd.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/rows.h"
+#include "kernels/cpu/portable/q8_block.h"
+#include "kernels/cpu/generic/q8_rows.h"

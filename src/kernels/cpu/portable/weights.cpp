@@ -5,9 +5,11 @@
 #define PLUMB_CPU_ISA portable
 #include "kernels/cpu/portable/simd.h"
 #include "kernels/cpu/portable/decode.h"
+#include "kernels/cpu/portable/q8_block.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/dot.h"
 #include "kernels/cpu/generic/product.h"
+#include "kernels/cpu/generic/q8_product.h"
 #include "kernels/cpu/generic/matmul.h"
 #include "kernels/cpu/generic/moe.h"
 
@@ -24,4 +26,11 @@ PLUMB_INSTANTIATE(q8_0)
 PLUMB_INSTANTIATE(q4_0)
 PLUMB_INSTANTIATE(mxfp4)
 PLUMB_INSTANTIATE(mxfp4_split)
+#define PLUMB_INSTANTIATE_Q8(F)                                                   \
+  template void q8_matmul<WeightFormat::F>(const MatmulArgs&, device::Worker&);   \
+  template void q8_moe_glu<WeightFormat::F>(const MoeGluArgs&, device::Worker&);  \
+  template void q8_moe_down<WeightFormat::F>(const MoeDownArgs&, device::Worker&);
+PLUMB_INSTANTIATE_Q8(q8_0_r8)
+PLUMB_INSTANTIATE_Q8(q4_0_r8)
+PLUMB_INSTANTIATE_Q8(mxfp4_r8)
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
