@@ -18,6 +18,9 @@ void add_engine_options(CLI::App& command, std::string& model, EngineOptions& op
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--isa", options.isa, "CPU kernels of this instruction set at most: portable, avx2 (default: the best there is)");
+  command.add_option("--act", options.act, "activations of quantised products: f32 (exact) or q8 (signed bytes, faster)")
+      ->check(CLI::IsMember({"f32", "q8"}))
+      ->capture_default_str();
   command.add_flag("--checked", options.checked, "guard bands and poison around every buffer, indices counted");
   command.add_flag("--diag", options.diag, "run op by op with a check after each; a fault names kernel, layer and buffer");
 }

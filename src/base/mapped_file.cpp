@@ -196,4 +196,11 @@ void MappedFile::advise(Advice advice, std::uint64_t offset, std::uint64_t lengt
   static_cast<void>(::madvise(state_->base + start, offset + length - start, kAdvice[static_cast<int>(advice)]));
 }
 
+void release_mapped_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto last = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  if (first < last) static_cast<void>(::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED));
+}
+
 }  // namespace plumb

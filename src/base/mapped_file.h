@@ -55,4 +55,8 @@ class MappedFile {
   std::unique_ptr<State> state_;
 };
 
+// Gives back the memory of the whole pages inside `bytes` of a mapping; reading them again brings them back from the file. For
+// tensors that are not needed in their stored form any more. A hint: it cannot fail. Any thread.
+void release_mapped_pages(std::span<const std::byte> bytes);
+
 }  // namespace plumb

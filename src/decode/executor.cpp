@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/mapped_file.h"
 #include "kernels/bind.h"
 
 namespace plumb::decode {
@@ -73,8 +74,12 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
     (slot.kind == SlotKind::kv ? memory_.kv : memory_.activations) += slot.bytes;
   }
   for (const model::WeightSource& source : model_.weights) {
-    if (source.mapped) {
-      memory_.mapped_weights += source.bytes.size();
+    if (source.packed) {
+      const std::uint64_t bytes = program.slots[source.slot].bytes;
+      where[source.slot] = {&constants, constants.add(program.slots[source.slot].name, bytes)};
+      memory_.packed_weights += bytes;
+    } else if (source.mapped) {
+      if (!source.load_only) memory_.mapped_weights += source.bytes.size();
     } else {
       where[source.slot] = {&constants, constants.add(program.slots[source.slot].name, source.bytes.size())};
       memory_.constants += source.bytes.size();
@@ -113,7 +118,7 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   for (const model::WeightSource& source : model_.weights) {
     if (source.mapped) {
       slots_[source.slot] = {const_cast<std::byte*>(source.bytes.data()), source.bytes.size(), 0};  // read-only by op access
-    } else {
+    } else if (!source.packed) {
       PLUMB_TRY(buffer->upload(slots_[source.slot], 0, source.bytes));
     }
   }
@@ -137,6 +142,7 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
 
   std::vector<std::byte*> bases;
   for (const Buffer& b : slots_) bases.push_back(b.address);
+  PLUMB_TRY(run_load_phases(bases, options.isa));
   std::vector<kernels::Phase> phases = program.phases;
   kernels::bind(phases, bases);
   for (std::size_t i = 0; i < phases.size(); ++i) bound_[i].phase = phases[i];
@@ -161,6 +167,31 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   }
   staging_.reserve(static_cast<std::size_t>(std::max(program.max_rows, program.max_logit_rows)));
   staging_params_.reserve(static_cast<std::size_t>(program.max_logit_rows));
+  return {};
+}
+
+// One buffer a phase, and what only it read goes at once: stored and packed weights are never both resident as a whole.
+Status Executor::run_load_phases(std::span<std::byte* const> bases, kernels::Isa isa) {
+  std::vector<kernels::Phase> phases = model_.program.load;
+  kernels::bind(phases, bases);
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    kernels::Phase& phase = phases[i];
+    PLUMB_ASSIGN(const kernels::KernelEntry* entry,
+                 kernels::select_kernel(*phase.op, phase.args.data(), queue_.info().backend, isa));
+    PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "load"}));
+    PLUMB_TRY(buffer->launch({.kernel = &entry->kernel,
+                              .args = phase.args.data(),
+                              .args_bytes = phase.op->args_bytes,
+                              .cost = phase.op->cost(phase.args.data()),
+                              .tag = {phase.op->name, phase.phase_class, phase.layer}}));
+    PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
+    kernels::Phase symbolic = model_.program.load[i];
+    symbolic.op->operands(symbolic.args.data(), [&](const kernels::OperandInfo&, std::uint64_t&, kernels::SlotId slot) {
+      for (const model::WeightSource& source : model_.weights) {
+        if (source.slot == slot && source.load_only) release_mapped_pages(source.bytes);
+      }
+    });
+  }
   return {};
 }
 

@@ -39,6 +39,7 @@ struct ExecutorOptions {
 // How much device memory the executor reserved, by use.
 struct MemoryUse {
   std::uint64_t mapped_weights = 0;  // read in place from the checkpoint
+  std::uint64_t packed_weights = 0;  // repacked at load for the kernels chosen; their mapped pages are given back
   std::uint64_t constants = 0;
   std::uint64_t kv = 0;
   std::uint64_t activations = 0;
@@ -111,6 +112,7 @@ class Executor {
   explicit Executor(device::Queue& queue) : queue_(queue) {}
   Status reserve(const kv::KvLayout& layout, const ExecutorOptions& options);
   Status choose_kernels(kernels::Isa isa);
+  Status run_load_phases(std::span<std::byte* const> bases, kernels::Isa isa);
   Status encode(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
   Status upload_batch(device::Recorder& recorder, const StepPlan& plan);
   Status encode_phase(device::Recorder& recorder, Bound& bound, const StepPlan& plan);

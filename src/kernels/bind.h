@@ -10,7 +10,7 @@
 
 namespace plumb::kernels {
 
-// Checks every operand of every phase at full row counts: the slot exists and offset + extent lies inside it.
+// Checks every operand of every phase, load phases included, at full row counts: the slot exists and offset + extent lies inside it.
 // Errors: internal, naming phase, op, operand and slot (a lowering bug, found at load and not by a fault in decode).
 Status validate(const Program& program);
 

@@ -107,29 +107,56 @@ class Lowering {
       up_ = scratch("ffn_up", rows() * dense_ffn);
     }
     last_ = scratch("last", logit_rows() * hidden);
+    if (limits_.act == Act::q8) {
+      const std::uint64_t widest = std::max({rows() * std::max({hidden, q, dense_ffn, moe_ffn}), logit_rows() * hidden});
+      q8_ = program().add_slot("q8", SlotKind::activation, q8_row_bytes(static_cast<std::int64_t>(widest)));
+    }
   }
 
   // The view of a matrix with its references on slots. Views of one tensor (gate and up) share its slot.
-  WeightView place(const MatrixWeight& w) {
+  WeightView place(const MatrixWeight& w, bool load_only = false) {
     WeightView view = w.view;
-    view.data = ref<const std::byte>(weight_slot(w.name, w.data), w.data_offset);
-    if (!w.scales.empty()) view.scales = ref<const std::byte>(weight_slot(w.name + ".scales", w.scales), w.scales_offset);
+    view.data = ref<const std::byte>(weight_slot(w.name, w.data, load_only), w.data_offset);
+    if (!w.scales.empty()) {
+      view.scales = ref<const std::byte>(weight_slot(w.name + ".scales", w.scales, load_only), w.scales_offset);
+    }
     return view;
   }
-  SlotId weight_slot(const std::string& name, std::span<const std::byte> bytes) {
-    for (const WeightSource& source : out_.weights) {
-      if (source.mapped && source.bytes.data() == bytes.data() && source.bytes.size() == bytes.size()) return source.slot;
+  SlotId weight_slot(const std::string& name, std::span<const std::byte> bytes, bool load_only) {
+    for (WeightSource& source : out_.weights) {
+      if (source.mapped && source.bytes.data() == bytes.data() && source.bytes.size() == bytes.size()) {
+        source.load_only = source.load_only && load_only;
+        return source.slot;
+      }
     }
     const SlotId slot = program().add_slot(name, SlotKind::weight, bytes.size());
-    out_.weights.push_back({slot, bytes, true});
+    out_.weights.push_back({.slot = slot, .bytes = bytes, .mapped = true, .load_only = load_only});
     return slot;
+  }
+  bool takes_q8(const MatrixWeight& w) const { return limits_.act == Act::q8 && packed_format(w.view.format).has_value(); }
+  // The view that a product multiplies by: packed at load where it takes q8 rows, as stored elsewhere.
+  Result<WeightView> operand(const MatrixWeight& w) {
+    if (!takes_q8(w)) return place(w);
+    PackArgs pack{.from = place(w, true), .rows = w.view.experts};
+    WeightView to = packed_shape(w.view);
+    const auto data = static_cast<std::uint64_t>(to.experts * to.expert_stride);  // whole vectors of 32 bytes
+    const auto scales = static_cast<std::uint64_t>(to.experts * to.scale_expert_stride);
+    const SlotId slot = program().add_slot(w.name + ".packed", SlotKind::weight, data + scales);
+    out_.weights.push_back({.slot = slot, .packed = true});
+    pack.data = ref<std::byte>(slot);
+    pack.scales = ref<std::byte>(slot, data);
+    if (Status ok = check(pack); !ok) return ok.error();
+    program().load.push_back(make_phase(pack, layer_, "load"));
+    to.data = ref<const std::byte>(slot);
+    to.scales = ref<const std::byte>(slot, data);
+    return to;
   }
   Ref<const float> place(VectorWeight&& w) {
     if (w.empty()) return {};
     out_.constants.push_back(std::move(w.values));
     const auto bytes = std::as_bytes(std::span(out_.constants.back()));
     const SlotId slot = program().add_slot(w.name, SlotKind::weight, bytes.size());
-    out_.weights.push_back({slot, bytes, false});
+    out_.weights.push_back({.slot = slot, .bytes = bytes});
     return ref<const float>(slot);
   }
 
@@ -137,7 +164,24 @@ class Lowering {
   Status emit(const Args& args, const char* phase_class, RowCount over = RowCount::rows) {
     if (Status ok = check(args); !ok) return ok;
     program().phases.push_back(make_phase(args, layer_, phase_class, over));
+    visit_operands(args, [&](const OperandInfo& info, const auto& operand) {
+      if (info.access != Access::read && operand.slot == quantized_) quantized_ = kNoSlot;
+    });
     return {};
+  }
+
+  // The q8 form of what slot `in` holds now: `groups` vectors of `cols` in each row. Emitted once for all that read it.
+  Result<Ref<const std::byte>> quantized(SlotId in, std::int32_t cols, std::int32_t groups, const char* phase_class, RowCount over) {
+    if (quantized_ != in) {
+      PLUMB_TRY(emit(QuantizeArgs{.out = ref<std::byte>(q8_),
+                                  .in = ref<const float>(in),
+                                  .groups = groups,
+                                  .cols = cols,
+                                  .rows = over == RowCount::rows ? limits_.max_rows : limits_.max_logit_rows},
+                     phase_class, over));
+      quantized_ = in;
+    }
+    return ref<const std::byte>(q8_);
   }
 
   Status embed(const MatrixWeight& table) {
@@ -162,14 +206,25 @@ class Lowering {
   }
 
   Status project(SlotId out, SlotId in, const MatrixWeight& weight, VectorWeight&& bias, const char* phase_class,
-                 bool accumulate = false) {
-    return emit(MatmulArgs{.out = ref<float>(out),
-                           .in = ref<const float>(in),
-                           .weight = place(weight),
-                           .bias = place(std::move(bias)),
-                           .accumulate = accumulate ? 1 : 0,
-                           .rows = limits_.max_rows},
-                phase_class);
+                 bool accumulate = false, RowCount over = RowCount::rows) {
+    MatmulArgs args{.out = ref<float>(out),
+                    .bias = place(std::move(bias)),
+                    .accumulate = accumulate ? 1 : 0,
+                    .rows = over == RowCount::rows ? limits_.max_rows : limits_.max_logit_rows};
+    PLUMB_TRY(give_activations(args, weight, in, 1, phase_class, over));
+    PLUMB_ASSIGN(args.weight, operand(weight));
+    return emit(args, phase_class, over);
+  }
+  // Points a product at the rows of slot `in`, in the form that `weight` is multiplied by.
+  template <class Args>
+  Status give_activations(Args& args, const MatrixWeight& weight, SlotId in, std::int32_t groups, const char* phase_class,
+                          RowCount over = RowCount::rows) {
+    if (takes_q8(weight)) {
+      PLUMB_ASSIGN(args.in_q8, quantized(in, weight.view.cols, groups, phase_class, over));
+    } else {
+      args.in = ref<const float>(in);
+    }
+    return {};
   }
 
   Status layer(const LayerSpec& spec, LayerWeights weights) {
@@ -298,29 +353,29 @@ class Lowering {
                                 .top_k = m.top_k,
                                 .rows = rows32},
                    "moe"));
-    PLUMB_TRY(emit(MoeGluArgs{.out = ref<float>(moe_h_),
-                              .in = ref<const float>(h_),
-                              .offsets = ref<const std::int32_t>(offsets_),
-                              .order = ref<const std::int32_t>(order_),
-                              .gate = place(w.gate),
-                              .up = place(w.up),
-                              .gate_bias = place(std::move(w.gate_bias)),
-                              .up_bias = place(std::move(w.up_bias)),
-                              .bias_expert_stride = m.ffn,
-                              .bias_stride = 1,
-                              .spec = m.glu,
-                              .top_k = m.top_k,
-                              .rows = rows32},
-                   "moe"));
-    PLUMB_TRY(emit(MoeDownArgs{.out = ref<float>(moe_y_),
-                               .in = ref<const float>(moe_h_),
-                               .offsets = ref<const std::int32_t>(offsets_),
-                               .order = ref<const std::int32_t>(order_),
-                               .down = place(w.down),
-                               .bias = place(std::move(w.down_bias)),
-                               .top_k = m.top_k,
-                               .rows = rows32},
-                   "moe"));
+    MoeGluArgs glu{.out = ref<float>(moe_h_),
+                   .offsets = ref<const std::int32_t>(offsets_),
+                   .order = ref<const std::int32_t>(order_),
+                   .gate_bias = place(std::move(w.gate_bias)),
+                   .up_bias = place(std::move(w.up_bias)),
+                   .bias_expert_stride = m.ffn,
+                   .bias_stride = 1,
+                   .spec = m.glu,
+                   .top_k = m.top_k,
+                   .rows = rows32};
+    PLUMB_TRY(give_activations(glu, w.gate, h_, 1, "moe"));
+    PLUMB_ASSIGN(glu.gate, operand(w.gate));
+    PLUMB_ASSIGN(glu.up, operand(w.up));
+    PLUMB_TRY(emit(glu, "moe"));
+    MoeDownArgs down{.out = ref<float>(moe_y_),
+                     .offsets = ref<const std::int32_t>(offsets_),
+                     .order = ref<const std::int32_t>(order_),
+                     .bias = place(std::move(w.down_bias)),
+                     .top_k = m.top_k,
+                     .rows = rows32};
+    PLUMB_TRY(give_activations(down, w.down, moe_h_, m.top_k, "moe"));
+    PLUMB_ASSIGN(down.down, operand(w.down));
+    PLUMB_TRY(emit(down, "moe"));
     return emit(MoeCombineArgs{.x = ref<float>(x_),
                                .in = ref<const float>(moe_y_),
                                .weights = ref<const float>(expert_weights_),
@@ -358,11 +413,7 @@ class Lowering {
                                .cols = spec_.hidden,
                                .rows = limits_.max_logit_rows},
                    "head", RowCount::logit_rows));
-    PLUMB_TRY(emit(MatmulArgs{.out = ref<float>(logits_),
-                              .in = ref<const float>(last_),
-                              .weight = place(head),
-                              .rows = limits_.max_logit_rows},
-                   "head", RowCount::logit_rows));
+    PLUMB_TRY(project(logits_, last_, head, {}, "head", false, RowCount::logit_rows));
     PLUMB_TRY(emit(DigestArgs{.out = ref<std::uint64_t>(digests_),
                               .in = ref<const float>(logits_),
                               .cols = spec_.vocab,
@@ -391,6 +442,8 @@ class Lowering {
   SlotId x_ = kNoSlot, h_ = kNoSlot, q_ = kNoSlot, k_ = kNoSlot, v_ = kNoSlot, mixed_ = kNoSlot, last_ = kNoSlot;
   SlotId router_logits_ = kNoSlot, experts_ = kNoSlot, expert_weights_ = kNoSlot, offsets_ = kNoSlot, order_ = kNoSlot;
   SlotId moe_h_ = kNoSlot, moe_y_ = kNoSlot, gate_ = kNoSlot, up_ = kNoSlot;
+  SlotId q8_ = kNoSlot;         // one set of q8 rows, of whatever was quantized last
+  SlotId quantized_ = kNoSlot;  // the slot whose present content q8_ holds; kNoSlot: of none
   std::vector<SlotId> write_sequences_;  // per layer class
   std::vector<SlotId> tables_;           // per layer class
   std::vector<std::pair<RopeSpec, SlotId>> rope_tables_;

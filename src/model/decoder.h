@@ -15,10 +15,17 @@
 
 namespace plumb::model {
 
+// In which form activations reach the products of quantised weights.
+enum class Act : std::uint8_t {
+  f32,  // the exact path
+  q8,   // signed bytes in blocks of 32, where the weight's format has a packed layout; f32 elsewhere (the router)
+};
+
 struct LoweringLimits {
   std::int32_t max_rows = 0;        // rows of one step, prefill and decode together
   std::int32_t max_logit_rows = 0;  // rows of one step that want logits
   std::int32_t relay_cells = 0;     // pending tokens kept on the device
+  Act act = Act::f32;
 };
 
 // Bytes a weight slot holds at the start of decode. A backend whose kernels can read host memory points the slot at `bytes`
@@ -26,7 +33,9 @@ struct LoweringLimits {
 struct WeightSource {
   kernels::SlotId slot = kernels::kNoSlot;
   std::span<const std::byte> bytes;
-  bool mapped = false;  // lives in the checkpoint's mapping, else in LoweredModel::constants
+  bool mapped = false;     // lives in the checkpoint's mapping, else in LoweredModel::constants
+  bool load_only = false;  // mapped, and read by Program::load alone: its pages can go once that has run
+  bool packed = false;     // `bytes` is empty: Program::load writes the slot
 };
 
 struct LoweredModel {

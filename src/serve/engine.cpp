@@ -38,6 +38,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   if (o.device != "auto" && o.device != "cpu") return bad_option("device", "must be auto or cpu", o.device);
   if (o.chunk_rows < 1 || o.chunk_rows > 4096) return bad_option("chunk_rows", "must be from 1 to 4096", std::to_string(o.chunk_rows));
   if (o.logit_rows < 1 || o.logit_rows > 4096) return bad_option("logit_rows", "must be from 1 to 4096", std::to_string(o.logit_rows));
+  if (o.act != "f32" && o.act != "q8") return bad_option("act", "must be f32 or q8", o.act);
   if (o.cache_positions < 0) return bad_option("cache_positions", "must be at least 0", std::to_string(o.cache_positions));
   if (o.cache_window_pages < 0 || o.cache_window_pages > (1 << 20)) {
     return bad_option("cache_window_pages", "must be from 0 to 1048576", std::to_string(o.cache_window_pages));
@@ -73,7 +74,8 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   const auto geometry = impl->layout_.geometry();
   PLUMB_ASSIGN(model::LoweredModel lowered,
                model::lower(impl->spec_, std::move(weights), geometry,
-                            {.max_rows = chunk, .max_logit_rows = std::min(o.logit_rows, chunk), .relay_cells = 1}));
+                            {.max_rows = chunk, .max_logit_rows = std::min(o.logit_rows, chunk), .relay_cells = 1,
+                             .act = o.act == "q8" ? model::Act::q8 : model::Act::f32}));
   decode::ExecutorOptions executor{.isa = isa, .depth = 1, .keep_logits = true, .diag = o.diag};
   if (options.trace_routing) executor.taps = impl->router_taps(lowered.program);
   PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads, .checked = o.checked}));

@@ -25,7 +25,7 @@ struct OpDesc;  // table.h
 
 // What stands behind a slot, and so who provides its memory.
 enum class SlotKind : std::uint8_t {
-  weight,      // bytes of the checkpoint, mapped or placed in a bank at load
+  weight,      // bytes of the checkpoint, mapped, placed in a bank, or packed into one at load
   activation,  // scratch of a step; contents do not outlive it
   kv,          // pages of the KV pools, provided by kv/
   state,       // outlives a step: relay cells, recurrent state
@@ -71,7 +71,8 @@ struct Phase {
 
 struct Program {
   std::vector<Slot> slots;
-  std::vector<Phase> phases;
+  std::vector<Phase> load;    // run once, in order, before the first step, each over its own `rows`: packing of weights
+  std::vector<Phase> phases;  // of a step
   std::int32_t max_rows = 0;
   std::int32_t max_logit_rows = 0;
 
