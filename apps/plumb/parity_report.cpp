@@ -65,7 +65,7 @@ void ParityReport::add(std::size_t index, const PromptOutputs& oracle, const Pro
     raise(max_abs, c.max_abs, token);
     raise(max_rel, c.max_rel, token);
     raise(kl_max, c.kl, here);
-    kl_sum += c.kl;
+    kl.push_back(c.kl);
     if (c.top1_ours != c.top1_reference) {
       top1.push_back({{index, here.position, static_cast<std::int32_t>(c.top1_ours)}, static_cast<std::int32_t>(c.top1_reference),
                       c.reference_margin});
@@ -105,6 +105,64 @@ std::uint64_t ParityReport::counted_greedy(const ParityLimits& limits) const {
 bool ParityReport::pass(const ParityLimits& limits) const {
   const bool text = !heldout || !heldout_reference || std::abs(heldout->nats_per_token - *heldout_reference) <= limits.heldout;
   return text && cosine_min.value >= limits.cosine && max_abs.value <= limits.max_abs && counted_top1() == 0 && counted_greedy(limits) == 0;
+}
+
+double ParityReport::kl_mean() const {
+  double sum = 0;
+  for (const double one : kl) sum += one;
+  return kl.empty() ? 0 : sum / static_cast<double>(kl.size());
+}
+
+double ParityReport::kl_quantile(double share) const {
+  if (kl.empty()) return 0;
+  std::vector<double> sorted = kl;
+  std::sort(sorted.begin(), sorted.end());
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
+double ParityReport::top1_flips() const {
+  return positions == 0 ? 0 : static_cast<double>(top1.size()) / static_cast<double>(positions);
+}
+
+bool ParityReport::pass(const QualityBudget& budget) const {
+  const bool text = !heldout || !heldout_reference || heldout->nats_per_token - *heldout_reference <= budget.heldout;
+  return text && kl_mean() <= budget.kl_mean && kl_quantile(0.99) <= budget.kl_p99 && top1_flips() <= budget.top1_flips;
+}
+
+std::string quality_text(const ParityReport& r, const QualityBudget& budget) {
+  std::string out = fmt::format("{} prompts, {} positions\n", r.prompts, r.positions);
+  const auto line = [&](const char* name, std::string figure, std::string threshold, const std::string& at) {
+    out += fmt::format("  {:<24} {:<16} {:<24} {}\n", name, figure, threshold, at);
+  };
+  line("KL nats, mean", fmt::format("{:.3g}", r.kl_mean()), fmt::format("at most {}", budget.kl_mean), "");
+  line("KL nats, 99th percentile", fmt::format("{:.3g}", r.kl_quantile(0.99)), fmt::format("at most {}", budget.kl_p99), "");
+  line("KL nats, largest", fmt::format("{:.3g}", r.kl_max.value), "", place(r.kl_max.at));
+  line("top-1 flips", fmt::format("{} ({:.2f}%)", r.top1.size(), 100 * r.top1_flips()), fmt::format("at most {}%", 100 * budget.top1_flips), "");
+  line("cosine, smallest", fmt::format("{:.9f}", r.cosine_min.value), "", place(r.cosine_min.at));
+  line("|delta logit|, largest", fmt::format("{:.3g}", r.max_abs.value), "", place(r.max_abs.at));
+  std::int64_t parted = 0;
+  for (const auto& g : r.greedy) parted += g.diverged_at >= 0 ? 1 : 0;
+  line("greedy texts that part", fmt::format("{} of {}", parted, r.greedy.size()), "", "");
+  for (const auto& layer : r.routing) {
+    if (!r.oracle_has_routes) break;
+    line("routing flips", fmt::format("layer {}: {}", layer.layer, layer.flips), "", fmt::format("oracle's margin up to {:.3g}", layer.largest_flip_margin));
+  }
+  if (r.heldout) {
+    std::string figure = fmt::format("{:.5f}", r.heldout->nats_per_token);
+    if (r.heldout_reference) figure += fmt::format(" ({:+.5f})", r.heldout->nats_per_token - *r.heldout_reference);
+    line("held-out nats per token", figure, r.heldout_reference ? fmt::format("at most +{}", budget.heldout) : "",
+         fmt::format("{} tokens, {} fresh windows of {}", r.heldout->tokens, r.heldout->windows, r.heldout->window));
+  }
+  return out;
+}
+
+nlohmann::ordered_json quality_json(const ParityReport& r, const QualityBudget& budget) {
+  ordered_json out = {{"kl_mean", finite(r.kl_mean())}, {"kl_p99", finite(r.kl_quantile(0.99))}, {"top1_flips", r.top1_flips()},
+                      {"heldout_nats_more", nullptr},
+                      {"budget", {{"kl_mean", budget.kl_mean}, {"kl_p99", budget.kl_p99}, {"top1_flips", budget.top1_flips}, {"heldout", budget.heldout}}}};
+  if (r.heldout && r.heldout_reference) out["heldout_nats_more"] = r.heldout->nats_per_token - *r.heldout_reference;
+  return out;
 }
 
 std::string parity_text(const ParityReport& r, const ParityLimits& limits) {

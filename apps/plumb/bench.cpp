@@ -1,0 +1,193 @@
+// plumb bench: prefill and decode speed at depths, against what the memory gives.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/build_info.h"
+#include "base/status.h"
+#include "bench_run.h"
+#include "device/cpu/read_bandwidth.h"
+#include "engine_options.h"
+#include "interrupt.h"
+#include "progress.h"
+#include "serve/engine_impl.h"
+#include "verb.h"
+
+namespace plumb::app {
+namespace {
+
+struct Options {
+  std::string model;
+  EngineOptions engine;
+  std::vector<std::int32_t> prefill = {64, 512};
+  std::vector<std::int32_t> decode = {64};
+  std::vector<std::int32_t> depths = {0};
+  std::int32_t repeats = 5;
+};
+
+constexpr const char* kNotShown =
+    "Not shown: quality; real text (the prompt is random tokens, and so are the experts it is sent to); other threads on this machine while\n"
+    "it ran; requests side by side.\n";
+
+// How long the memory is read before each round. Long enough for several passes over the block.
+constexpr double kBandwidthSeconds = 0.3;
+
+struct Row {
+  BenchCase bench;
+  std::vector<double> samples;  // tokens per second, in the order they were taken
+  std::string fingerprint;
+  bool repeats = true;          // every sample had that fingerprint
+  std::uint64_t bytes_per_token = 0;  // decode: declared, at the middle of the stretch
+
+  double rate(double q) const {
+    std::vector<double> sorted = samples;
+    std::sort(sorted.begin(), sorted.end());
+    const double at = q * static_cast<double>(sorted.size() - 1);
+    const auto below = static_cast<std::size_t>(at);
+    const double next = sorted[std::min(below + 1, sorted.size() - 1)];
+    return sorted[below] + (next - sorted[below]) * (at - static_cast<double>(below));
+  }
+  double bytes_per_second() const { return rate(0.5) * static_cast<double>(bytes_per_token); }
+};
+
+std::vector<Row> rows_of(const Options& o) {
+  std::vector<Row> rows;
+  for (const std::int32_t depth : o.depths) {
+    for (const std::int32_t tokens : o.prefill) rows.push_back({.bench = {BenchCase::Kind::prefill, tokens, depth}});
+    for (const std::int32_t tokens : o.decode) rows.push_back({.bench = {BenchCase::Kind::decode, tokens, depth}});
+  }
+  return rows;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+nlohmann::ordered_json document(const Options& o, const Engine& engine, const std::vector<Row>& rows, const std::vector<double>& bandwidth) {
+  const BuildInfo& build = build_info();
+  const auto& device = engine.impl().queue().info();
+  nlohmann::ordered_json out = {
+      {"model", {{"path", o.model}, {"family", engine.info().family}, {"container", engine.info().container}}},
+      {"act", o.engine.act},
+      {"repeats", o.repeats},
+      {"read_bytes_per_s", {{"samples", bandwidth}, {"median", median(bandwidth)}}},
+      {"build", {{"version", build.version}, {"commit", build.commit}, {"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
+      {"system", running_system()},
+      {"device", {{"name", device.name}, {"isa", device.isa}, {"threads", device.threads}}}};
+  auto& list = out["rows"] = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    nlohmann::ordered_json one = {{"name", row.bench.name()},
+                                  {"kind", row.bench.kind == BenchCase::Kind::prefill ? "prefill" : "decode"},
+                                  {"tokens", row.bench.tokens},
+                                  {"depth", row.bench.depth},
+                                  {"tokens_per_s", {{"samples", row.samples}, {"min", row.rate(0)}, {"median", row.rate(0.5)}, {"max", row.rate(1)}}},
+                                  {"fingerprint", row.fingerprint},
+                                  {"fingerprint_repeats", row.repeats}};
+    if (row.bytes_per_token > 0) {
+      one["bytes_per_token"] = row.bytes_per_token;
+      one["bytes_per_s"] = row.bytes_per_second();
+      one["of_read_bandwidth"] = row.bytes_per_second() / median(bandwidth);
+    }
+    list.push_back(std::move(one));
+  }
+  out["not_shown"] = kNotShown;
+  return out;
+}
+
+std::string text(const Options& o, const Engine& engine, const std::vector<Row>& rows, const std::vector<double>& bandwidth) {
+  const BuildInfo& build = build_info();
+  const auto& device = engine.impl().queue().info();
+  std::string out = fmt::format("model   {} ({}), activations {}\n", o.model, engine.info().family, o.engine.act);
+  out += fmt::format("build   plumb {} {}, {}, {}\n", build.version, build.commit, build.compiler, build.build_type);
+  out += fmt::format("system  {}; {}, {}, {} threads\n", running_system(), device.name, device.isa, device.threads);
+  out += fmt::format("memory  read at {:.1f} GB/s by {} threads (median of {})\n\n", median(bandwidth) * 1e-9, device.threads, bandwidth.size());
+  out += fmt::format("{:<14} {:>9} {:>9} {:>9}  {:>10} {:>8} {:>6}  {}\n", "tokens/s", "min", "median", "max", "byte/token", "GB/s", "of it", "fingerprint");
+  for (const Row& row : rows) {
+    std::string memory = fmt::format("{:>10} {:>8} {:>6}", "", "", "");
+    if (row.bytes_per_token > 0) {
+      memory = fmt::format("{:>10} {:>8.2f} {:>5.0f}%", bytes_text(row.bytes_per_token), row.bytes_per_second() * 1e-9,
+                           100 * row.bytes_per_second() / median(bandwidth));
+    }
+    out += fmt::format("{:<14} {:>9.1f} {:>9.1f} {:>9.1f}  {}  {}{}\n", row.bench.name(), row.rate(0), row.rate(0.5), row.rate(1), memory,
+                       row.fingerprint.substr(0, 16), row.repeats ? "" : "  NOT THE SAME IN EVERY SAMPLE");
+  }
+  return out + "\n" + kNotShown;
+}
+
+Result<ExitCode> bench(const Options& o, Console& console) {
+  const InterruptGuard guard;
+  std::vector<Row> rows = rows_of(o);
+  if (rows.empty()) return usage_error("-p", "nothing to measure: give -p or -n");
+  EngineOptions options = o.engine;
+  for (const Row& row : rows) options.context = std::max(options.context, row.bench.positions());
+  // A sample must compute its prompt again, and a prefill at a depth must find a step that ends there.
+  options.prefix_cache = false;
+  for (const std::int32_t depth : o.depths) {
+    if (depth % options.chunk_rows != 0 && !o.prefill.empty()) {
+      return usage_error("-d", fmt::format("must be a multiple of {}, the rows of a step, to time a prefill after it", options.chunk_rows),
+                         std::to_string(depth));
+    }
+  }
+  PLUMB_ASSIGN(Engine engine, Engine::open(o.model, options));
+  const int threads = engine.impl().queue().info().threads;
+  for (Row& row : rows) {
+    if (row.bench.kind == BenchCase::Kind::prefill) continue;
+    const std::int32_t middle = std::max(row.bench.depth, 1) + row.bench.tokens / 2;
+    const device::Cost cost = engine.impl().executor().declared_cost(middle);
+    row.bytes_per_token = cost.bytes_read + cost.bytes_written;
+  }
+
+  const auto go_on = [&] { return !guard.interrupted(); };
+  Progress progress("bench", static_cast<std::uint64_t>(o.repeats + 1) * rows.size(), console.quiet, "samples");
+  std::uint64_t done = 0;
+  std::vector<double> bandwidth;
+  // Rounds over all rows, so that a machine that slows down does so for all of them. The first round warms up and is not kept.
+  for (std::int32_t round = -1; round < o.repeats; ++round) {
+    if (round >= 0) {
+      PLUMB_ASSIGN(const double rate, device::measure_read_bandwidth(threads, kBandwidthSeconds));
+      bandwidth.push_back(rate);
+    }
+    for (Row& row : rows) {
+      PLUMB_ASSIGN(const BenchSample sample, run_bench_case(engine, row.bench, go_on));
+      progress.update(++done);
+      if (row.fingerprint.empty()) row.fingerprint = sample.fingerprint;
+      row.repeats = row.repeats && row.fingerprint == sample.fingerprint;
+      if (round >= 0) row.samples.push_back(sample.tokens_per_second);
+    }
+  }
+  PLUMB_TRY(engine.impl().checkpoint().verify_unchanged());
+  progress.finish();
+  if (console.json) {
+    console.print_json(document(o, engine, rows, bandwidth));
+  } else {
+    console.print(text(o, engine, rows, bandwidth));
+  }
+  const bool same = std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.repeats; });
+  return same ? ExitCode::ok : ExitCode::verdict;
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& command) {
+  const auto o = std::make_shared<Options>();
+  add_engine_options(command, o->model, o->engine);
+  command.remove_option(command.get_option("--ctx"));  // what the rows need
+  const auto list = [&](const char* name, std::vector<std::int32_t>& values, const char* help, int least) {
+    command.add_option(name, values, help)->delimiter(',')->check(CLI::Range(least, 1 << 20))->capture_default_str();
+  };
+  list("-p,--prefill", o->prefill, "prompt lengths to time; 0: none", 0);
+  list("-n,--decode", o->decode, "numbers of tokens to generate and time; 0: none", 0);
+  list("-d,--depth", o->depths, "positions that come before what is timed", 0);
+  command.add_option("-r,--repeats", o->repeats, "samples of each row, taken in rounds")->check(CLI::Range(1, 1000))->capture_default_str();
+  command.add_option("--chunk", o->engine.chunk_rows, "prompt rows of one step")->check(CLI::Range(1, 4096))->capture_default_str();
+  return [o](Console& console) {
+    for (auto* values : {&o->prefill, &o->decode}) std::erase(*values, 0);
+    return bench(*o, console);
+  };
+}
+
+}  // namespace plumb::app

@@ -1,0 +1,37 @@
+// One measurement of `plumb bench`: a prompt of random tokens, a stretch of it or of what follows timed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plumb/plumb.h"
+
+namespace plumb::app {
+
+// What is timed, after `depth` positions that are not.
+struct BenchCase {
+  enum class Kind : std::uint8_t { prefill, decode };
+  Kind kind = Kind::prefill;
+  std::int32_t tokens = 0;
+  std::int32_t depth = 0;
+
+  std::string name() const;        // "pp512", "tg64@d2048"
+  std::int32_t positions() const;  // that the context must hold
+};
+
+struct BenchSample {
+  double tokens_per_second = 0;
+  std::string fingerprint;  // of the tokens drawn and of the bits of the logits they were drawn from
+};
+
+// Tokens of a prompt: a fixed function of position and vocabulary.
+std::vector<std::int32_t> bench_tokens(std::int32_t count, std::int32_t vocab);
+
+// Runs the case once. Prefill is timed from the step that ends at `depth` to the first token drawn: the head of one row is in
+// it. Decode is timed from one token to the `tokens`-th after it. `go_on` false ends the run.
+// Errors: those of generate(); internal when no step of the prompt ends at `depth`; cancelled.
+Result<BenchSample> run_bench_case(Engine& engine, const BenchCase& bench, const std::function<bool()>& go_on);
+
+}  // namespace plumb::app
