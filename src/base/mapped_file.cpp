@@ -34,9 +34,13 @@ void forward(int signal, siginfo_t* info, void* context) {
     g_previous.sa_sigaction(signal, info, context);
   } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
     g_previous.sa_handler(signal);
+  } else if (g_previous.sa_handler == SIG_IGN && info->si_code <= 0) {
+    // Sent by a process and ignored before. A fault cannot be ignored: the kernel kills then, and so does the next
+    // branch.
   } else {
-    // The default action: put it back and return, so that the faulting instruction raises the signal again.
+    // The default action. The signal is blocked while this handler runs, so the one raised here acts on return.
     std::signal(signal, SIG_DFL);
+    ::raise(signal);
   }
 }
 
@@ -44,7 +48,9 @@ void on_sigbus(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const std::size_t page = g_page_size.load(std::memory_order_relaxed);
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const bool is_fault = info->si_code > 0;  // a signal sent by a process has no address
   for (Slot& slot : g_slots) {
+    if (!is_fault) break;
     const std::uintptr_t base = slot.base.load(std::memory_order_acquire);
     const std::size_t size = slot.size.load(std::memory_order_acquire);
     if (base == 0 || address < base || address - base >= size) continue;

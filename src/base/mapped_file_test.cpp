@@ -1,9 +1,12 @@
 #include "base/mapped_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -120,8 +123,23 @@ TEST_F(MappedFileTest, SlotsAreReturned) {
   for (int i = 0; i < 5000; ++i) ASSERT_TRUE(MappedFile::open(path_).ok()) << i;
 }
 
-using MappedFileDeathTest = MappedFileTest;
-TEST_F(MappedFileDeathTest, ForeignFaultsKeepTheirOwnHandler) {
+class MappedFileDeathTest : public MappedFileTest {
+ protected:
+  // A fresh process for each statement, so that the handler is installed inside it.
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    MappedFileTest::SetUp();
+  }
+  // Reads past the end of a file that is mapped by other means.
+  void fault_elsewhere() {
+    const int descriptor = ::open(path_.c_str(), O_RDONLY);
+    const void* base = ::mmap(nullptr, 100, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    fs::resize_file(path_, 0);
+    static_cast<void>(*static_cast<const volatile char*>(base));
+  }
+};
+
+TEST_F(MappedFileDeathTest, SentSignalStillKills) {
   write(100);
   EXPECT_DEATH(
       {
@@ -129,6 +147,42 @@ TEST_F(MappedFileDeathTest, ForeignFaultsKeepTheirOwnHandler) {
         ::raise(SIGBUS);
       },
       "");
+}
+
+TEST_F(MappedFileDeathTest, FaultElsewhereStillKills) {
+  write(100);
+  const std::string other = path_ + ".other";
+  fs::copy_file(path_, other);
+  EXPECT_DEATH(
+      {
+        auto file = MappedFile::open(other);
+        fault_elsewhere();
+      },
+      "");
+  fs::remove(other);
+}
+
+TEST_F(MappedFileDeathTest, FaultElsewhereGoesToTheHandlerThatWasThere) {
+  write(100);
+  EXPECT_EXIT(
+      {
+        std::signal(SIGBUS, [](int) { ::_exit(42); });
+        auto file = MappedFile::open("/proc/self/exe");
+        fault_elsewhere();
+      },
+      ::testing::ExitedWithCode(42), "");
+}
+
+TEST_F(MappedFileDeathTest, IgnoredSentSignalStaysIgnored) {
+  write(100);
+  EXPECT_EXIT(
+      {
+        std::signal(SIGBUS, SIG_IGN);
+        auto file = MappedFile::open(path_);
+        ::raise(SIGBUS);
+        ::_exit(43);
+      },
+      ::testing::ExitedWithCode(43), "");
 }
 
 }  // namespace
