@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,9 +39,10 @@ void forward(int signal, siginfo_t* info, void* context) {
     // Sent by a process and ignored before. A fault cannot be ignored: the kernel kills then, and so does the next
     // branch.
   } else {
-    // The default action. The signal is blocked while this handler runs, so the one raised here acts on return.
+    // The default action. The signal is blocked while this handler runs, so the one sent here acts on return, at the
+    // interrupted instruction, and a core dump shows what first came: this thread may send itself any siginfo.
     std::signal(signal, SIG_DFL);
-    ::raise(signal);
+    if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::syscall(SYS_gettid), signal, info) != 0) ::raise(signal);
   }
 }
 

@@ -1,4 +1,5 @@
-// The whole oracle, the prompt past YaRN's original length and the other container: the figures that the program is held to.
+// The whole oracle, the prompt past YaRN's original length, held-out text and the other container: the figures that the program is
+// held to.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -47,6 +48,20 @@ TEST(ParityFull, EveryPromptPasses) {
 
 TEST(ParityFull, SixThousandTokensPass) {
   expect_pass(verify(kModel, {"--oracle", kOracles + "story-oracle-long.safetensors"}), 1);
+}
+
+// The oracle's own figure over the same tokens, from the other implementation: 3.40926.
+TEST(ParityFull, HeldoutTextCostsWhatTheOracleSays) {
+  const json report = verify(kModel, {"--oracle", kOracles + "story-oracle.safetensors", "--prompts", "0", "--heldout", kModel + "/heldout.u16",
+                                      "--heldout-tokens", "131072", "--window", "2048"});
+  EXPECT_EQ(report.value("verdict", ""), "PASS");
+  const json text = report.value("heldout", json::object());
+  EXPECT_EQ(text.value("tokens", 0), 131072);
+  EXPECT_EQ(text.value("windows", 0), 64);
+  ASSERT_TRUE(text.contains("reference") && text["reference"].is_number()) << text;
+  EXPECT_NEAR(text.value("reference", 0.0), 3.40926, 1e-5);
+  EXPECT_NEAR(text.value("nats_per_token", 0.0), text.value("reference", 0.0), 1e-3);
+  std::printf("[ figures  ] held-out text: %.7f nats per token, the oracle %.7f\n", text.value("nats_per_token", 0.0), text.value("reference", 0.0));
 }
 
 // The other container: codes, scales and vectors are moved without rounding, so the figures are the same, bit for bit.
