@@ -200,7 +200,7 @@ void MappedFile::advise(Advice advice, std::uint64_t offset, std::uint64_t lengt
   if (offset >= state_->size) return;
   length = std::min<std::uint64_t>(length, state_->size - offset);
   const std::uint64_t start = offset / g_page_size.load() * g_page_size.load();  // madvise wants whole pages
-  constexpr int kAdvice[] = {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED};
+  constexpr int kAdvice[] = {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED, MADV_DONTNEED};
   static_cast<void>(::madvise(state_->base + start, offset + length - start, kAdvice[static_cast<int>(advice)]));
 }
 

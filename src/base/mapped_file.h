@@ -25,7 +25,7 @@ namespace plumb {
 
 class MappedFile {
  public:
-  enum class Advice { normal, sequential, random, will_need };
+  enum class Advice { normal, sequential, random, will_need, release };
 
   // Maps the whole of a regular file. An empty file gives empty bytes().
   // Errors: not_found, io (errno text in the message), invalid_argument (a directory, pipe or device),
@@ -46,7 +46,8 @@ class MappedFile {
   // check(), then size and modification time of the open file against those at open(). Any thread.
   Status verify_unchanged() const;
 
-  // How bytes [offset, offset + length) will be read; the range is clipped to the file. A hint: it cannot fail.
+  // How bytes [offset, offset + length) will be read; the range is clipped to the file. A hint: it cannot fail. `release`:
+  // not soon, so their pages need not stay resident; the bytes stay readable.
   void advise(Advice advice, std::uint64_t offset = 0, std::uint64_t length = UINT64_MAX) const;
 
  private:

@@ -44,6 +44,8 @@ TEST_F(MappedFileTest, ShowsTheBytes) {
   EXPECT_EQ(sum(file->bytes()), 10'001U * 'x');
   file->advise(MappedFile::Advice::will_need, 5000, 100);
   file->advise(MappedFile::Advice::random, 1 << 30);
+  file->advise(MappedFile::Advice::release);
+  EXPECT_EQ(sum(file->bytes()), 10'001U * 'x');  // released bytes come back
   MappedFile moved = std::move(file).value();
   EXPECT_TRUE(moved.check().ok());
   EXPECT_TRUE(moved.verify_unchanged().ok());

@@ -66,6 +66,14 @@ Result<const format::TensorView*> TensorReader::take(const std::string& name, co
   return t;
 }
 
+// In GGUF the scales stand between the codes, so this passes over nearly the whole file. Each tensor's pages are let go after
+// it: what only inspects a model, or reads a part of it, never holds more than one tensor of it.
+Status TensorReader::check_scales(const format::TensorView& tensor) const {
+  const Status status = format::reject_nan_scales(tensor, checkpoint_.subject());
+  checkpoint_.advise(MappedFile::Advice::release, tensor);
+  return status;
+}
+
 Result<MatrixWeight> TensorReader::matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::int64_t experts) {
   std::vector<std::uint64_t> shape;
   if (experts > 0) shape.push_back(static_cast<std::uint64_t>(experts));
@@ -77,7 +85,7 @@ Result<MatrixWeight> TensorReader::matrix(const std::string& name, std::int64_t 
     return fail(ErrorCode::unsupported, "no kernel multiplies by this element type", checkpoint_.subject(), name,
                 std::string(to_string(t->dtype)));
   }
-  if (t->dtype == DType::mxfp4) PLUMB_TRY(format::reject_nan_scales(*t, checkpoint_.subject()));
+  if (t->dtype == DType::mxfp4) PLUMB_TRY(check_scales(*t));
   MatrixWeight w{.name = name, .data = t->data};
   w.view.format = *format;
   w.view.rows = static_cast<std::int32_t>(rows);
@@ -100,7 +108,7 @@ Result<MatrixWeight> TensorReader::split_mxfp4(const std::string& base, std::int
                   std::string(to_string(t->dtype)));
     }
   }
-  PLUMB_TRY(format::reject_nan_scales(*scales, checkpoint_.subject()));
+  PLUMB_TRY(check_scales(*scales));
   MatrixWeight w{.name = base, .data = codes->data, .scales = scales->data};
   w.view.format = WeightFormat::mxfp4_split;
   w.view.rows = static_cast<std::int32_t>(rows);

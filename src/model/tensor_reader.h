@@ -38,6 +38,8 @@ class TensorReader {
   void ignore(std::string_view name);
 
  private:
+  // reject_nan_scales, and lets the pages it read go.
+  Status check_scales(const format::TensorView& tensor) const;
   Result<const format::TensorView*> take(const std::string& name, const std::vector<std::uint64_t>& shape);
   const format::Checkpoint& checkpoint_;
   std::vector<bool> taken_;
