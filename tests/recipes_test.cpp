@@ -83,7 +83,7 @@ TEST_F(TinyFamily, AnArchitectureReadsLowersAndValidates) {
   auto weights = recipes::kTiny.read_weights(checkpoint, *spec);
   ASSERT_TRUE(weights.ok()) << weights.error().to_string();
   const auto layout = kv::plan_kv(*spec, {.context = 64, .sequences = 1, .chunk_rows = 8}).value();
-  const auto lowered = model::lower(*spec, std::move(*weights), layout.geometry(), {.max_rows = 8, .max_logit_rows = 1, .relay_cells = 1});
+  const auto lowered = model::lower(*spec, std::move(*weights), layout.geometry(), {.max_rows = 8, .max_logit_rows = 1, .sequences = 1});
   ASSERT_TRUE(lowered.ok()) << lowered.error().to_string();
   EXPECT_TRUE(kernels::validate(lowered->program).ok());
 }

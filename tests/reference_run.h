@@ -25,7 +25,7 @@ inline Result<std::vector<float>> reference_logits(const std::string& model, con
   PLUMB_ASSIGN(model::DecoderWeights weights, model::read_weights(checkpoint, spec));
   PLUMB_ASSIGN(const kv::KvLayout layout, kv::plan_kv(spec, {.context = rows, .sequences = 1, .chunk_rows = rows}));
   PLUMB_ASSIGN(model::LoweredModel lowered,
-               model::lower(spec, std::move(weights), layout.geometry(), {.max_rows = rows, .max_logit_rows = rows, .relay_cells = 1}));
+               model::lower(spec, std::move(weights), layout.geometry(), {.max_rows = rows, .max_logit_rows = rows, .sequences = 1}));
   kernels::Program& program = lowered.program;
   PLUMB_TRY(kernels::validate(program));
 

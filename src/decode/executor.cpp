@@ -1,6 +1,8 @@
 #include "decode/executor.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/mapped_file.h"
@@ -27,6 +29,7 @@ Result<StepOutput> Submission::wait() const {
   out.vocab_ = static_cast<std::size_t>(executor_->vocab_);
   out.tokens_ = {executor_->ring_tokens_[r].as<const std::int32_t>(), n};
   out.digests_ = {executor_->ring_digests_[r].as<const std::uint64_t>(), n};
+  out.lengths_ = {executor_->ring_lengths_[r].as<const std::int32_t>(), executor_->ring_lengths_[r].bytes / 4};
   if (logits_) out.logits_ = {executor_->ring_logits_[r].as<const float>(), n * out.vocab_};
   return out;
 }
@@ -87,6 +90,7 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   }
   device::BankPlan results{"results", {}, true};
   const auto logit_rows = static_cast<std::uint64_t>(program.max_logit_rows);
+  const auto sequences = static_cast<std::uint64_t>(layout.options.sequences);
   for (std::size_t s = 0; s < program.slots.size(); ++s) {
     if (program.slots[s].name == kernels::kSlotLogits) {
       vocab_ = static_cast<std::int32_t>(program.slots[s].bytes / 4 / logit_rows);
@@ -95,11 +99,15 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   for (std::int32_t r = 0; r < options.depth; ++r) {
     results.add("tokens", logit_rows * 4);
     results.add("digests", logit_rows * 8);
+    results.add("lengths", sequences * 4);
     if (options.keep_logits) results.add("logits", logit_rows * vocab_ * 4);
     for (const Tap& tap : options.taps) {
       results.add("tap", tap.row_bytes * static_cast<std::uint64_t>(std::max(program.max_rows, program.max_logit_rows)));
     }
   }
+  std::uint64_t transfer = 0;
+  for (const kv::KvClass& c : layout.classes) transfer = std::max(transfer, c.page_bytes);
+  results.add("transfer", std::max<std::uint64_t>(transfer, 1));
   for (const auto& region : results.regions) memory_.results += region.bytes;
 
   PLUMB_ASSIGN(constants_bank_, queue_.reserve(constants));
@@ -130,8 +138,13 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   }
   const Buffer relay = slot_buffer(kernels::kSlotRelay);
   PLUMB_TRY(buffer->fill(relay, 0, relay.bytes, std::byte{0xFF}));  // kInvalidToken until a sampler writes
+  lengths_ = slot_buffer(kernels::kSlotLengths);
+  PLUMB_TRY(buffer->fill(lengths_, 0, lengths_.bytes, std::byte{0}));
   PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
 
+  while (sample_phase_ < program.phases.size() && program.phases[sample_phase_].phase_class != std::string_view(kernels::kSamplePhase)) {
+    ++sample_phase_;
+  }
   for (std::size_t s = 0; s < program.slots.size(); ++s) {
     const kernels::Slot& slot = program.slots[s];
     if (slot.kind != SlotKind::kv || !slot.name.ends_with(".k")) continue;
@@ -154,6 +167,9 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   logit_index_ = slot_buffer(kernels::kSlotLogitIndex);
   params_ = slot_buffer(kernels::kSlotSampleParams);
   relay_of_ = slot_buffer(kernels::kSlotRelayOf);
+  advance_ = slot_buffer(kernels::kSlotAdvance);
+  edits_ = slot_buffer(kernels::kSlotEdits);
+  edit_offsets_ = slot_buffer(kernels::kSlotEditOffsets);
   sampled_ = slot_buffer(kernels::kSlotSampled);
   digests_ = slot_buffer(kernels::kSlotDigests);
   logits_ = slot_buffer(kernels::kSlotLogits);
@@ -161,11 +177,13 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   for (std::int32_t r = 0; r < options.depth; ++r) {
     ring_tokens_.push_back(results_bank_->buffer(region++));
     ring_digests_.push_back(results_bank_->buffer(region++));
+    ring_lengths_.push_back(results_bank_->buffer(region++));
     if (options.keep_logits) ring_logits_.push_back(results_bank_->buffer(region++));
     ring_taps_.emplace_back();
     for (std::size_t t = 0; t < options.taps.size(); ++t) ring_taps_.back().push_back(results_bank_->buffer(region++));
   }
-  staging_.reserve(static_cast<std::size_t>(std::max(program.max_rows, program.max_logit_rows)));
+  transfer_ = results_bank_->buffer(region);
+  staging_.reserve(static_cast<std::size_t>(std::max(program.max_rows, program.max_logit_rows + 1)));
   staging_params_.reserve(static_cast<std::size_t>(program.max_logit_rows));
   return {};
 }
@@ -203,31 +221,42 @@ Buffer Executor::slot_buffer(const char* name) const {
   return {};
 }
 
-Result<Submission> Executor::submit(const StepPlan& plan) {
+Result<Submission> Executor::submit(const StepTicket& ticket, const Submission& after) {
+  const StepPlan& plan = ticket.plan();
   const auto rows = static_cast<std::int32_t>(plan.batch.rows.size());
   const auto logit_rows = static_cast<std::int32_t>(plan.batch.logits.size());
   if (rows < 1 || rows > program().max_rows || logit_rows > program().max_logit_rows) {
     return fail(ErrorCode::invalid_argument,
                 "a step holds 1 to " + std::to_string(program().max_rows) + " rows and at most " +
                     std::to_string(program().max_logit_rows) + " rows of logits",
-                "step " + std::to_string(plan.id), "rows", std::to_string(rows) + " and " + std::to_string(logit_rows));
+                "step " + std::to_string(ticket.id()), "rows", std::to_string(rows) + " and " + std::to_string(logit_rows));
   }
   PLUMB_CHECK(!plan.want_logits || options_.keep_logits);
   const auto ring = static_cast<std::int32_t>(next_ % static_cast<std::uint64_t>(options_.depth));
   PLUMB_ASSIGN(device::CommandBuffer buffer,
-               queue_.begin({.label = "step", .timing = plan.timing, .one_by_one = options_.diag}));
-  PLUMB_TRY(encode(*buffer, plan, ring));
+               queue_.begin({.label = "step", .timing = plan.timing, .one_by_one = options_.diag, .after = after.completion_}));
+  PLUMB_TRY(encode_forward(*buffer, plan, ring));
+  if (!plan.edits_later) PLUMB_TRY(encode_sample(*buffer, plan, ring));
   ++next_;
   return Submission(queue_.submit(std::move(buffer)), this, ring, rows, logit_rows, plan.want_logits);
 }
 
-Status Executor::encode(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {
-  for (const TableWrite& w : plan.table_writes) {
+Result<Submission> Executor::submit_sample(const StepTicket& ticket, const Submission& forward) {
+  PLUMB_ASSIGN(device::CommandBuffer buffer,
+               queue_.begin({.label = "sample", .timing = ticket.plan().timing, .one_by_one = options_.diag, .after = forward.completion_}));
+  PLUMB_TRY(encode_sample(*buffer, ticket.plan(), forward.ring_));
+  Submission sample = forward;
+  sample.completion_ = queue_.submit(std::move(buffer));
+  return sample;
+}
+
+Status Executor::upload_state(device::Recorder& recorder, const StepPlan& plan) {
+  for (const kv::TableChange& w : plan.table_writes) {
     const auto c = static_cast<std::size_t>(w.layer_class);
-    const std::uint64_t at = (static_cast<std::uint64_t>(w.sequence) * table_pages_[c] + w.index) * 4;
+    const std::uint64_t at = (static_cast<std::uint64_t>(w.row) * static_cast<std::uint64_t>(table_pages_[c]) + static_cast<std::uint64_t>(w.index)) * 4;
     PLUMB_TRY(recorder.upload(tables_[c], at, std::as_bytes(std::span(&w.page, 1))));
   }
-  for (const PageFill& fill : plan.zero_pages) {
+  for (const kv::ZeroPage& fill : plan.zero_pages) {
     for (const KvStorage& storage : kv_storage_) {
       if (storage.layer_class != fill.layer_class) continue;
       const std::uint64_t at = static_cast<std::uint64_t>(fill.page) * storage.page_bytes;
@@ -235,17 +264,95 @@ Status Executor::encode(device::Recorder& recorder, const StepPlan& plan, std::i
       PLUMB_TRY(recorder.fill(storage.v, at, storage.page_bytes, std::byte{0}));
     }
   }
-  PLUMB_TRY(upload_batch(recorder, plan));
+  for (const auto& [row, slot] : plan.state_slots) {
+    PLUMB_TRY(recorder.upload(state_slots_, static_cast<std::uint64_t>(row) * 4, std::as_bytes(std::span(&slot, 1))));
+  }
+  return copy_states(recorder, plan.state_starts);
+}
+
+Status Executor::copy_states(device::Recorder& recorder, const std::vector<StateCopy>& copies) {
+  for (const StateCopy& copy : copies) {
+    for (const StateStorage& storage : state_storage_) {
+      const std::uint64_t to = static_cast<std::uint64_t>(copy.to) * storage.slot_bytes;
+      if (copy.from < 0) {
+        PLUMB_TRY(recorder.fill(storage.buffer, to, storage.slot_bytes, std::byte{0}));
+      } else {
+        PLUMB_TRY(recorder.copy(storage.buffer, to, storage.buffer, static_cast<std::uint64_t>(copy.from) * storage.slot_bytes, storage.slot_bytes));
+      }
+    }
+  }
+  return {};
+}
+
+Status Executor::encode_phases(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring, std::size_t first, std::size_t last) {
   const auto rows = static_cast<std::uint64_t>(plan.batch.rows.size());
   std::size_t tap = 0;
-  for (std::size_t i = 0; i < bound_.size(); ++i) {
+  while (tap < options_.taps.size() && options_.taps[tap].phase < first) ++tap;
+  for (std::size_t i = first; i < last; ++i) {
     PLUMB_TRY(encode_phase(recorder, bound_[i], plan));
     for (; tap < options_.taps.size() && options_.taps[tap].phase == i; ++tap) {
       const Tap& t = options_.taps[tap];
       PLUMB_TRY(recorder.copy(ring_taps_[static_cast<std::size_t>(ring)][tap], 0, slots_[t.slot], 0, t.row_bytes * rows));
     }
   }
+  return {};
+}
+
+Status Executor::encode_forward(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {
+  PLUMB_TRY(upload_state(recorder, plan));
+  PLUMB_TRY(upload_batch(recorder, plan));
+  PLUMB_TRY(encode_phases(recorder, plan, ring, 0, sample_phase_));
+  return copy_states(recorder, plan.state_saves);
+}
+
+Status Executor::encode_sample(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {
+  const std::size_t n = plan.batch.logits.size();
+  if (n > 0) {
+    if (!plan.edits.empty()) PLUMB_TRY(recorder.upload(edits_, 0, bytes_of(plan.edits)));
+    staging_.assign(n + 1, 0);
+    if (!plan.edit_offsets.empty()) staging_ = plan.edit_offsets;
+    PLUMB_TRY(recorder.upload(edit_offsets_, 0, bytes_of(staging_)));
+  }
+  PLUMB_TRY(encode_phases(recorder, plan, ring, sample_phase_, bound_.size()));
   return encode_results(recorder, plan, ring);
+}
+
+std::uint64_t Executor::kv_page_bytes(std::int32_t layer_class) const {
+  std::uint64_t bytes = 0;
+  for (const KvStorage& storage : kv_storage_) {
+    if (storage.layer_class == layer_class) bytes += 2 * storage.page_bytes;
+  }
+  return bytes;
+}
+
+Status Executor::read_page(std::int32_t layer_class, std::int32_t page, std::span<std::byte> bytes) {
+  PLUMB_CHECK(bytes.size() == kv_page_bytes(layer_class));
+  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "read page"}));
+  std::uint64_t at = 0;
+  for (const KvStorage& storage : kv_storage_) {
+    if (storage.layer_class != layer_class) continue;
+    for (const Buffer& half : {storage.k, storage.v}) {
+      PLUMB_TRY(buffer->copy(transfer_, at, half, static_cast<std::uint64_t>(page) * storage.page_bytes, storage.page_bytes));
+      at += storage.page_bytes;
+    }
+  }
+  PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
+  std::memcpy(bytes.data(), transfer_.address, bytes.size());
+  return {};
+}
+
+Status Executor::write_page(std::int32_t layer_class, std::int32_t page, std::span<const std::byte> bytes) {
+  PLUMB_CHECK(bytes.size() == kv_page_bytes(layer_class));
+  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "write page"}));
+  std::uint64_t at = 0;
+  for (const KvStorage& storage : kv_storage_) {
+    if (storage.layer_class != layer_class) continue;
+    for (const Buffer& half : {storage.k, storage.v}) {
+      PLUMB_TRY(buffer->upload(half, static_cast<std::uint64_t>(page) * storage.page_bytes, bytes.subspan(at, storage.page_bytes)));
+      at += storage.page_bytes;
+    }
+  }
+  return queue_.submit(std::move(buffer)).wait();
 }
 
 Status Executor::upload_batch(device::Recorder& recorder, const StepPlan& plan) {
@@ -261,6 +368,7 @@ Status Executor::upload_batch(device::Recorder& recorder, const StepPlan& plan) 
   PLUMB_TRY(column(sources_, rows, [](const Row& r) { return r.source; }));
   PLUMB_TRY(column(positions_, rows, [](const Row& r) { return r.position.value; }));
   PLUMB_TRY(column(sequences_, rows, [](const Row& r) { return r.sequence; }));
+  PLUMB_TRY(column(advance_, rows, [](const Row& r) { return r.advance ? r.sequence : -1; }));
   for (std::size_t c = 0; c < write_sequences_.size(); ++c) {
     PLUMB_TRY(column(write_sequences_[c], rows,
                      [&](const Row& r) { return (r.write_classes >> c & 1U) != 0 ? r.sequence : -1; }));
@@ -301,8 +409,9 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
 
 Status Executor::encode_results(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {
   const auto n = static_cast<std::uint64_t>(plan.batch.logits.size());
-  if (n == 0) return {};
   const auto r = static_cast<std::size_t>(ring);
+  PLUMB_TRY(recorder.copy(ring_lengths_[r], 0, lengths_, 0, lengths_.bytes));
+  if (n == 0) return {};
   PLUMB_TRY(recorder.copy(ring_tokens_[r], 0, sampled_, 0, n * 4));
   PLUMB_TRY(recorder.copy(ring_digests_[r], 0, digests_, 0, n * 8));
   if (plan.want_logits) {

@@ -30,7 +30,7 @@ struct Tap {
 
 struct ExecutorOptions {
   kernels::Isa isa = kernels::Isa::portable;
-  std::int32_t depth = 1;     // results of this many steps are kept for the host
+  std::int32_t depth = 1;     // steps in flight at once: results of this many are kept for the host
   bool keep_logits = false;   // reserve room for logits in the ring
   bool diag = false;          // one_by_one submissions
   std::vector<Tap> taps;
@@ -48,9 +48,12 @@ struct MemoryUse {
 
 class Executor;
 
-// A step in flight. Move-only; waiting twice returns the same.
+// A step in flight. Waiting twice returns the same.
 class [[nodiscard]] Submission {
  public:
+  Submission() = default;  // of no step
+  explicit operator bool() const { return executor_ != nullptr; }
+
   // Blocks until the step has run or failed.
   Result<StepOutput> wait() const;
   bool done() const { return completion_.done(); }
@@ -65,11 +68,11 @@ class [[nodiscard]] Submission {
       : completion_(std::move(completion)), executor_(executor), ring_(ring), rows_(rows), logit_rows_(logit_rows),
         logits_(logits) {}
   device::Completion completion_;
-  const Executor* executor_;
-  std::int32_t ring_;
-  std::int32_t rows_;
-  std::int32_t logit_rows_;
-  bool logits_;
+  const Executor* executor_ = nullptr;
+  std::int32_t ring_ = 0;
+  std::int32_t rows_ = 0;
+  std::int32_t logit_rows_ = 0;
+  bool logits_ = false;
 };
 
 class Executor {
@@ -79,9 +82,19 @@ class Executor {
   static Result<std::unique_ptr<Executor>> open(device::Queue& queue, model::LoweredModel model, const kv::KvLayout& layout,
                                                 const ExecutorOptions& options);
 
-  // Encodes and submits. At most `depth` submissions may be un-waited. Errors: invalid_argument (more rows than the program
-  // was lowered for), and whatever beginning a command buffer returns.
-  Result<Submission> submit(const StepPlan& plan);
+  // Encodes and submits a step. `after`: a step still in flight that this one is chained to; when that fails, this runs nothing
+  // and fails with the same first error. A ticket whose edits come later has only its forward half submitted. At most `depth`
+  // steps may be in flight. Errors: invalid_argument (more rows than the program was lowered for), and whatever beginning a
+  // command buffer returns.
+  Result<Submission> submit(const StepTicket& ticket, const Submission& after = {});
+  // Submits the sample half of a ticket whose edits have been supplied. REQUIRES: `forward` is what submit() returned for it.
+  Result<Submission> submit_sample(const StepTicket& ticket, const Submission& forward);
+
+  // Whole pages of one layer class, all layers, K then V: for saving and restoring sessions. Only while nothing is in flight.
+  // `bytes`: kv_page_bytes(layer_class). Errors: of the device.
+  std::uint64_t kv_page_bytes(std::int32_t layer_class) const;
+  Status read_page(std::int32_t layer_class, std::int32_t page, std::span<std::byte> bytes);
+  Status write_page(std::int32_t layer_class, std::int32_t page, std::span<const std::byte> bytes);
 
   const kernels::Program& program() const { return model_.program; }
   // The kernel of each phase, for the route witness.
@@ -113,7 +126,11 @@ class Executor {
   Status reserve(const kv::KvLayout& layout, const ExecutorOptions& options);
   Status choose_kernels(kernels::Isa isa);
   Status run_load_phases(std::span<std::byte* const> bases, kernels::Isa isa);
-  Status encode(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
+  Status encode_forward(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
+  Status encode_sample(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
+  Status encode_phases(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring, std::size_t first, std::size_t last);
+  Status upload_state(device::Recorder& recorder, const StepPlan& plan);
+  Status copy_states(device::Recorder& recorder, const std::vector<StateCopy>& copies);
   Status upload_batch(device::Recorder& recorder, const StepPlan& plan);
   Status encode_phase(device::Recorder& recorder, Bound& bound, const StepPlan& plan);
   Status encode_results(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
@@ -140,7 +157,16 @@ class Executor {
   device::Buffer tokens_, sources_, positions_, sequences_, logit_index_, params_, relay_of_;
   std::vector<device::Buffer> write_sequences_;
   device::Buffer sampled_, digests_, logits_;
-  std::vector<device::Buffer> ring_tokens_, ring_digests_, ring_logits_;
+  device::Buffer advance_, lengths_, edits_, edit_offsets_;
+  std::size_t sample_phase_ = 0;  // first phase of the sample half
+  device::Buffer state_slots_;    // recurrent models: the slot of each row of the page tables
+  struct StateStorage {
+    device::Buffer buffer;
+    std::uint64_t slot_bytes;
+  };
+  std::vector<StateStorage> state_storage_;
+  device::Buffer transfer_;  // one page on its way to or from the host
+  std::vector<device::Buffer> ring_tokens_, ring_digests_, ring_logits_, ring_lengths_;
   std::vector<std::vector<device::Buffer>> ring_taps_;  // [ring][tap]
   std::uint64_t next_ = 0;
   std::vector<std::int32_t> staging_;  // reused column of the batch, so that encoding allocates nothing

@@ -17,8 +17,10 @@ const OpDesc& op() {
 
 // The list.
 #define PLUMB_OPS(X) \
+  X(AdvanceArgs)     \
   X(AttentionArgs)   \
   X(DigestArgs)      \
+  X(EditLogitsArgs)  \
   X(EmbedArgs)       \
   X(GatedDeltaArgs)  \
   X(GatherArgs)      \

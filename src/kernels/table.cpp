@@ -45,8 +45,10 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
 std::span<const KernelEntry> list() {
   static const KernelEntry kList[] = {
 #ifdef PLUMB_HAS_AVX2
+      KERNEL(avx2, advance, AdvanceArgs),
       KERNEL(avx2, attention, AttentionArgs),
       KERNEL(avx2, digest, DigestArgs),
+      KERNEL(avx2, edit_logits, EditLogitsArgs),
       WEIGHT_KERNELS(avx2, embed, EmbedArgs),
       KERNEL(avx2, gated_delta, GatedDeltaArgs),
       KERNEL(avx2, gather, GatherArgs),
@@ -68,8 +70,10 @@ std::span<const KernelEntry> list() {
       KERNEL(avx2, route, RouteArgs),
       KERNEL(avx2, sample, SampleArgs),
 #endif
+      KERNEL(portable, advance, AdvanceArgs),
       KERNEL(portable, attention, AttentionArgs),
       KERNEL(portable, digest, DigestArgs),
+      KERNEL(portable, edit_logits, EditLogitsArgs),
       WEIGHT_KERNELS(portable, embed, EmbedArgs),
       KERNEL(portable, gated_delta, GatedDeltaArgs),
       KERNEL(portable, gather, GatherArgs),

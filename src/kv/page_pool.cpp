@@ -4,29 +4,49 @@
 
 namespace plumb::kv {
 
-PagePool::PagePool(std::int32_t pages) : refs_(static_cast<std::size_t>(pages), 0) {
-  free_.reserve(refs_.size());
-  for (PageId page = pages - 1; page >= 0; --page) free_.push_back(page);
+PagePool::PagePool(std::int32_t pages, const CellContext* context, const StepClock* clock)
+    : pages_(pages), clock_(clock), free_(context), refs_(context, std::vector<std::int32_t>(static_cast<std::size_t>(pages), 0)), limbo_(context) {
+  std::vector<PageId> all;
+  all.reserve(static_cast<std::size_t>(pages));
+  for (PageId page = pages - 1; page >= 0; --page) all.push_back(page);
+  free_.set(std::move(all));
 }
 
 std::optional<PageId> PagePool::acquire() {
-  if (free_.empty()) return std::nullopt;
-  const PageId page = free_.back();
-  free_.pop_back();
-  refs_[static_cast<std::size_t>(page)] = 1;
+  if (free_.get().empty()) return std::nullopt;
+  const PageId page = free_.get().back();
+  free_.update([](auto& free) { free.pop_back(); });
+  refs_.update([page](auto& refs) { refs[static_cast<std::size_t>(page)] = 1; });
   return page;
 }
 
 void PagePool::retain(PageId page) {
   PLUMB_CHECK(refs(page) > 0);
-  ++refs_[static_cast<std::size_t>(page)];
+  refs_.update([page](auto& refs) { ++refs[static_cast<std::size_t>(page)]; });
 }
 
 bool PagePool::release(PageId page) {
-  PLUMB_CHECK(refs(page) > 0);
-  if (--refs_[static_cast<std::size_t>(page)] > 0) return false;
-  free_.push_back(page);
+  const std::int32_t before = refs(page);
+  PLUMB_CHECK(before > 0);
+  refs_.update([page](auto& refs) { --refs[static_cast<std::size_t>(page)]; });
+  if (before > 1) return false;
+  if (clock_ != nullptr && clock_->launched.get() > clock_->settled.get()) {
+    limbo_.update([waiting = Waiting{page, clock_->launched.get()}](auto& limbo) { limbo.push_back(waiting); });
+  } else {
+    free_.update([page](auto& free) { free.push_back(page); });
+  }
   return true;
+}
+
+void PagePool::reclaim() {
+  if (limbo_.get().empty()) return;
+  const std::uint64_t settled = clock_->settled.get();
+  std::size_t done = 0;
+  while (done < limbo_.get().size() && limbo_.get()[done].step <= settled) {
+    free_.update([page = limbo_.get()[done].page](auto& free) { free.push_back(page); });
+    ++done;
+  }
+  if (done > 0) limbo_.update([done](auto& limbo) { limbo.erase(limbo.begin(), limbo.begin() + static_cast<std::ptrdiff_t>(done)); });
 }
 
 }  // namespace plumb::kv

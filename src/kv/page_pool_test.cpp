@@ -25,5 +25,25 @@ TEST(PagePool, AHeldPageStaysUntilItsLastHolderLetsGo) {
   EXPECT_EQ(pool.free_pages(), 1);
 }
 
+// Clause C10: a page goes to nobody while a launched step may touch it.
+TEST(PagePool, APageOfALaunchedStepWaitsUntilItHasSettled) {
+  StepClock clock(nullptr);
+  PagePool pool(2, nullptr, &clock);
+  const PageId a = pool.acquire().value();
+  const PageId b = pool.acquire().value();
+  clock.launched.set(1);
+  EXPECT_TRUE(pool.release(a));
+  clock.launched.set(2);
+  EXPECT_TRUE(pool.release(b));
+  EXPECT_FALSE(pool.acquire().has_value());
+  clock.settled.set(1);
+  pool.reclaim();
+  EXPECT_EQ(pool.acquire(), a);
+  EXPECT_FALSE(pool.acquire().has_value());
+  clock.settled.set(2);
+  pool.reclaim();
+  EXPECT_EQ(pool.acquire(), b);
+}
+
 }  // namespace
 }  // namespace plumb::kv

@@ -13,6 +13,9 @@
 //            positions further, so the window that L needs has the same bits as in a cold run.
 // Rows recomputed for window classes attend to the shared full-attention pages and must not write them.
 //
+// Models with recurrent layers: a node may hold the state after its last token. A state cannot be rebuilt from its tail, so a
+// sequence can continue only where a state and the windows are both held: the shortest hit across the kinds decides (C23).
+//
 // Eviction: window pages of nodes that are no snapshot, then of snapshots, then whole nodes, leaves first; each by least
 // recent use, and never what a sequence still uses. Thread rule: one thread.
 #pragma once
@@ -23,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "base/cell.h"
 #include "base/status.h"
 #include "kv/layout.h"
 #include "kv/page_pool.h"
@@ -45,8 +49,9 @@ std::int32_t rebuild_distance(const KvLayout& layout);
 
 class PrefixTree {
  public:
-  // `pools`: one per layer class; they and the layout outlive the tree.
-  PrefixTree(const KvLayout& layout, std::span<PagePool* const> pools);
+  // `pools`: one per layer class; `aux`: the slots of recurrent state, or null. They, the layout and the context (which may be
+  // null) outlive the tree.
+  PrefixTree(const KvLayout& layout, std::span<PagePool* const> pools, PagePool* aux = nullptr, const CellContext* context = nullptr);
   ~PrefixTree();
 
   // The longest usable prefix of `tokens`. Leaves at least the last token to compute. Changes nothing.
@@ -62,42 +67,62 @@ class PrefixTree {
   NodeId insert(NodeId parent, std::span<const std::int32_t> tokens, std::span<const PageId> pages);
   PageId page(NodeId node, std::size_t layer_class) const;
 
-  // Marks the windows before a node as worth keeping: a conversation is likely to branch here.
-  void mark_snapshot(NodeId node);
+  // The recurrent state after the node's last token, or kNoPage.
+  PageId aux(NodeId node) const;
+  // Takes over the caller's reference on `slot`; false when the node has a state already (then nothing changes).
+  bool set_aux(NodeId node, PageId slot);
 
-  // Frees up to `pages` pages of a class; returns how many.
+  // Marks the windows before the node `up` pages above `node` as worth keeping: a conversation is likely to branch there.
+  void mark_snapshot(NodeId node, std::int32_t up = 0);
+
+  // Lets go of up to `pages` pages of a class that nobody else holds; returns how many.
   std::int32_t evict(std::size_t layer_class, std::int32_t pages);
+  // Likewise for recurrent states.
+  std::int32_t evict_aux(std::int32_t slots);
+  // Lets go of everything that no sequence stands on.
+  void clear();
+  // How many pages of a class evict() could let go of. What admission may count on.
+  std::int32_t evictable(std::size_t layer_class) const;
 
-  std::int64_t nodes() const { return live_; }  // without the root
+  std::int64_t nodes() const { return nodes_.get().live; }  // without the root
   // Structure, locks and page references hold together. ErrorCode::internal with the first thing that does not.
   // `standing`: the nodes sequences stand on, with multiplicity.
   Status check_integrity(std::span<const NodeId> standing) const;
 
  private:
   struct Node {
-    NodeId parent = -1;
-    std::array<std::int32_t, kPageRows> tokens{};
-    std::vector<NodeId> children;
-    std::vector<PageId> pages;  // by class
-    std::int32_t locks = 0;     // sequences standing on this node or below
-    std::uint64_t last_use = 0;
-    bool snapshot = false;
+    Node(const CellContext* context, NodeId parent, std::span<const std::int32_t> text, std::size_t classes);
+    const NodeId parent;
+    std::array<std::int32_t, kPageRows> tokens{};  // never changes after construction
+    Cell<CellId::tree_children, std::vector<NodeId>> children;
+    Cell<CellId::tree_pages, std::vector<PageId>> pages;  // by class
+    Cell<CellId::tree_aux, PageId> aux;
+    Cell<CellId::tree_locks, std::int32_t> locks;  // sequences standing on this node or below
+    Cell<CellId::tree_use, std::uint64_t> last_use;
+    Cell<CellId::tree_snapshot, bool> snapshot;
   };
-  Node& at(NodeId id) { return *nodes_[static_cast<std::size_t>(id)]; }
-  const Node& at(NodeId id) const { return *nodes_[static_cast<std::size_t>(id)]; }
+  struct Nodes {
+    std::vector<std::unique_ptr<Node>> all;  // by id; null: unused
+    std::vector<NodeId> unused;
+    std::int64_t live = 0;
+  };
+  Node& at(NodeId id) const { return *nodes_.get().all[static_cast<std::size_t>(id)]; }
   NodeId child(const Node& node, std::span<const std::int32_t> tokens) const;
+  NodeId create(NodeId parent, std::span<const std::int32_t> tokens);
   bool droppable(const Node& node, std::size_t layer_class) const;
-  NodeId least_recent_window(std::size_t layer_class, bool snapshots) const;
-  NodeId least_recent_leaf() const;
+  template <class Accept>
+  NodeId least_recent(Accept accept) const;
   std::int32_t drop_page(Node& node, std::size_t layer_class);
+  std::int32_t drop_aux(Node& node);
   std::int32_t remove_leaf(NodeId id, std::size_t counted_class);
+  void touch(Node& node);
 
   const KvLayout& layout_;
   const std::vector<PagePool*> pools_;
-  std::vector<std::unique_ptr<Node>> nodes_;  // null: unused id
-  std::vector<NodeId> unused_;
-  std::int64_t live_ = 0;
-  std::uint64_t clock_ = 0;
+  PagePool* const aux_;
+  const CellContext* const context_;
+  Cell<CellId::tree_nodes, Nodes> nodes_;
+  Cell<CellId::tree_use, std::uint64_t> clock_;
 };
 
 }  // namespace plumb::kv

@@ -37,6 +37,7 @@ class World {
       rows_.emplace_back(static_cast<std::size_t>(c.geometry.pages * kPageRows), 0U);
       table_.emplace_back(static_cast<std::size_t>(c.geometry.table_pages), kernels::kNoPage);
     }
+    slots_ = std::make_unique<SlotTable>(layout_);
     tree_ = std::make_unique<PrefixTree>(layout_, list_);
   }
 
@@ -46,9 +47,15 @@ class World {
     return h;
   }
 
-  void apply(std::vector<TableChange>& changes) {
+  // What a step uploads.
+  void apply() {
+    std::vector<TableChange> changes;
+    std::vector<ZeroPage> zero;
+    slots_->take(changes, zero);
     for (const TableChange& c : changes) table_[static_cast<std::size_t>(c.layer_class)][static_cast<std::size_t>(c.index)] = c.page;
-    changes.clear();
+    for (const ZeroPage& z : zero) {
+      for (int r = 0; r < kPageRows; ++r) rows_[static_cast<std::size_t>(z.layer_class)][static_cast<std::size_t>(z.page * kPageRows + r)] = 0;
+    }
   }
 
   std::uint64_t& row(std::size_t c, std::int32_t position) {
@@ -60,30 +67,25 @@ class World {
 
   // Runs one sequence over `tokens` in chunks, as an engine does, checking every row a query would read.
   PrefixMatch run(const std::vector<std::int32_t>& tokens, std::int32_t chunk) {
-    std::vector<TableChange> changes;
-    std::vector<TableChange> zero;
-    Sequence sequence(layout_, list_, tree_.get());
+    auto sequence = std::make_unique<Sequence>(KvParts{layout_, list_, *slots_, tree_.get()}, slots_->acquire_row().value());
     const PrefixMatch match = tree_->match(tokens);
-    EXPECT_TRUE(sequence.begin(match, changes, zero).ok());
+    EXPECT_TRUE(sequence->begin(match).ok());
     const auto end = static_cast<std::int32_t>(tokens.size());
     for (std::int32_t from = match.recompute_from; from < end;) {
       const std::int32_t to = std::min(from + chunk, end);
-      const Status reserved = sequence.reserve(to, changes);
+      const Status reserved = sequence->reserve(to);
       EXPECT_TRUE(reserved.ok()) << reserved.error().to_string();
-      apply(changes);
-      for (const TableChange& z : zero) {
-        for (int r = 0; r < kPageRows; ++r) rows_[static_cast<std::size_t>(z.layer_class)][static_cast<std::size_t>(z.page * kPageRows + r)] = 0;
-      }
-      zero.clear();
+      apply();
       for (std::int32_t p = from; p < to; ++p) compute(tokens, p, match);
-      sequence.commit(std::span(tokens).first(static_cast<std::size_t>(to)), changes);
-      const NodeId standing[] = {sequence.node()};
+      sequence->commit(std::span(tokens).first(static_cast<std::size_t>(to)));
+      const NodeId standing[] = {sequence->node()};
       const Status ok = tree_->check_integrity(standing);
       EXPECT_TRUE(ok.ok()) << ok.error().to_string();
       from = to;
     }
-    sequence.end(changes);
-    apply(changes);
+    sequence.reset();
+    apply();
+    EXPECT_EQ(slots_->free_rows(), slots_->rows());
     return match;
   }
 
@@ -118,6 +120,7 @@ class World {
   std::vector<PagePool*> list_;
   std::vector<std::vector<std::uint64_t>> rows_;  // by class: [page][row]
   std::vector<std::vector<PageId>> table_;        // by class
+  std::unique_ptr<SlotTable> slots_;
   std::unique_ptr<PrefixTree> tree_;
 };
 
@@ -186,21 +189,24 @@ TEST(Sequence, TheTreeGivesWayToANewText) {
 }
 
 TEST(Sequence, WithoutRoomItFailsByNameAndCanBeEnded) {
-  const KvLayout layout = plan_kv(spec_with({0}), {.context = 64, .sequences = 1, .chunk_rows = 16}).value();
+  const KvLayout layout =
+      plan_kv(spec_with({0}), {.context = 64, .sequences = 2, .chunk_rows = 16, .pool_positions = 64}).value();
   PagePool pool(layout.classes[0].geometry.pages);
   PagePool* const pools[] = {&pool};
-  std::vector<TableChange> changes;
-  Sequence first(layout, pools, nullptr);
-  ASSERT_TRUE(first.reserve(50, changes).ok());
+  SlotTable slots(layout);
+  const KvParts parts{layout, pools, slots};
   {
-    Sequence second(layout, pools, nullptr);
-    const Status status = second.reserve(16, changes);
+    Sequence first(parts, slots.acquire_row().value());
+    ASSERT_TRUE(first.reserve(50).ok());
+    Sequence second(parts, slots.acquire_row().value());
+    EXPECT_FALSE(slots.acquire_row().has_value());
+    const Status status = second.reserve(16);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, ErrorCode::capacity);
     EXPECT_EQ(status.error().field, "layer class 0");
   }
-  first.end(changes);
   EXPECT_EQ(pool.free_pages(), pool.pages());
+  EXPECT_EQ(slots.free_rows(), 2);
 }
 
 TEST(Sequence, RandomConversationsAlwaysReadTheTruth) {

@@ -35,6 +35,12 @@ class Lowering {
       PLUMB_TRY(layer(spec_.layers[i], std::move(weights.layers[i])));
     }
     layer_ = -1;
+    PLUMB_TRY(emit(AdvanceArgs{.lengths = ref<std::int32_t>(lengths_),
+                               .positions = ref<const std::int32_t>(positions_),
+                               .sequences = ref<const std::int32_t>(advance_),
+                               .sequence_count = limits_.sequences,
+                               .rows = limits_.max_rows},
+                   "advance"));
     PLUMB_TRY(head(std::move(weights.final_norm), weights.head));
     return std::move(out_);
   }
@@ -59,10 +65,14 @@ class Lowering {
       tables_.push_back(program().add_slot(fmt::format("kv.c{}.table", c), SlotKind::kv,
                                            static_cast<std::uint64_t>(kv_[c].sequences) * kv_[c].table_pages * 4));
     }
+    advance_ = batch_slot(kSlotAdvance, rows() * 4);
+    lengths_ = program().add_slot(kSlotLengths, SlotKind::state, static_cast<std::uint64_t>(limits_.sequences) * 4);
+    edits_ = batch_slot(kSlotEdits, static_cast<std::uint64_t>(limits_.max_edits) * sizeof(LogitEdit));
+    edit_offsets_ = batch_slot(kSlotEditOffsets, (logit_rows() + 1) * 4);
     logit_index_ = batch_slot(kSlotLogitIndex, logit_rows() * 4);
     params_ = batch_slot(kSlotSampleParams, logit_rows() * sizeof(SampleParams));
     relay_of_ = batch_slot(kSlotRelayOf, logit_rows() * 4);
-    relay_ = program().add_slot(kSlotRelay, SlotKind::state, static_cast<std::uint64_t>(limits_.relay_cells) * 4);
+    relay_ = program().add_slot(kSlotRelay, SlotKind::state, static_cast<std::uint64_t>(limits_.sequences) * 4);
     logits_ = program().add_slot(kSlotLogits, SlotKind::output, logit_rows() * spec_.vocab * 4);
     sampled_ = program().add_slot(kSlotSampled, SlotKind::output, logit_rows() * 4);
     digests_ = program().add_slot(kSlotDigests, SlotKind::output, logit_rows() * 8);
@@ -190,7 +200,7 @@ class Lowering {
                           .sources = ref<const std::int32_t>(sources_),
                           .relay = ref<const std::int32_t>(relay_),
                           .table = place(table),
-                          .relay_cells = limits_.relay_cells,
+                          .relay_cells = limits_.sequences,
                           .rows = limits_.max_rows},
                 "embed");
   }
@@ -419,15 +429,22 @@ class Lowering {
                               .cols = spec_.vocab,
                               .rows = limits_.max_logit_rows},
                    "head", RowCount::logit_rows));
+    PLUMB_TRY(emit(EditLogitsArgs{.logits = ref<float>(logits_),
+                                  .edits = ref<const LogitEdit>(edits_),
+                                  .offsets = ref<const std::int32_t>(edit_offsets_),
+                                  .edits_limit = limits_.max_edits,
+                                  .vocab = spec_.vocab,
+                                  .rows = limits_.max_logit_rows},
+                   kSamplePhase, RowCount::logit_rows));
     return emit(SampleArgs{.out = ref<std::int32_t>(sampled_),
                            .relay = ref<std::int32_t>(relay_),
                            .logits = ref<const float>(logits_),
                            .params = ref<const SampleParams>(params_),
                            .relay_cells_of = ref<const std::int32_t>(relay_of_),
-                           .relay_cells = limits_.relay_cells,
+                           .relay_cells = limits_.sequences,
                            .vocab = spec_.vocab,
                            .rows = limits_.max_logit_rows},
-                "sample", RowCount::logit_rows);
+                kSamplePhase, RowCount::logit_rows);
   }
 
   const DecoderSpec& spec_;
@@ -437,6 +454,7 @@ class Lowering {
   std::int16_t layer_ = -1;
 
   SlotId tokens_ = kNoSlot, sources_ = kNoSlot, positions_ = kNoSlot, sequences_ = kNoSlot;
+  SlotId advance_ = kNoSlot, lengths_ = kNoSlot, edits_ = kNoSlot, edit_offsets_ = kNoSlot;
   SlotId logit_index_ = kNoSlot, params_ = kNoSlot, relay_of_ = kNoSlot, relay_ = kNoSlot;
   SlotId logits_ = kNoSlot, sampled_ = kNoSlot, digests_ = kNoSlot;
   SlotId x_ = kNoSlot, h_ = kNoSlot, q_ = kNoSlot, k_ = kNoSlot, v_ = kNoSlot, mixed_ = kNoSlot, last_ = kNoSlot;

@@ -24,8 +24,9 @@ enum class Act : std::uint8_t {
 struct LoweringLimits {
   std::int32_t max_rows = 0;        // rows of one step, prefill and decode together
   std::int32_t max_logit_rows = 0;  // rows of one step that want logits
-  std::int32_t relay_cells = 0;     // pending tokens kept on the device
   Act act = Act::f32;
+  std::int32_t sequences = 1;       // rows of the page tables: a pending token and a length of each are kept on the device
+  std::int32_t max_edits = 4096;    // changes of single logits in one step
 };
 
 // Bytes a weight slot holds at the start of decode. A backend whose kernels can read host memory points the slot at `bytes`

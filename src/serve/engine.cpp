@@ -74,7 +74,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   const auto geometry = impl->layout_.geometry();
   PLUMB_ASSIGN(model::LoweredModel lowered,
                model::lower(impl->spec_, std::move(weights), geometry,
-                            {.max_rows = chunk, .max_logit_rows = std::min(o.logit_rows, chunk), .relay_cells = 1,
+                            {.max_rows = chunk, .max_logit_rows = std::min(o.logit_rows, chunk), .sequences = 1,
                              .act = o.act == "q8" ? model::Act::q8 : model::Act::f32}));
   decode::ExecutorOptions executor{.isa = isa, .depth = 1, .keep_logits = true, .diag = o.diag};
   if (options.trace_routing) executor.taps = impl->router_taps(lowered.program);

@@ -11,8 +11,10 @@
 // sequence), and is bit-equal whatever `rows` is.
 #pragma once
 
+#include "kernels/api/advance.h"
 #include "kernels/api/attention.h"
 #include "kernels/api/digest.h"
+#include "kernels/api/edit_logits.h"
 #include "kernels/api/embed.h"
 #include "kernels/api/gated_delta.h"
 #include "kernels/api/gather.h"

@@ -61,6 +61,10 @@ class ArgsBlob {
 };
 static_assert(kArgsBytes <= device::kMaxArgsBytes);
 
+// The phases of this class, the last of a Program, are the sample half of a step: they may be submitted later than the forward
+// half before them (DESIGN: a ticket has two halves).
+inline constexpr const char* kSamplePhase = "sample";
+
 struct Phase {
   const OpDesc* op = nullptr;
   RowCount over = RowCount::rows;

@@ -22,6 +22,7 @@ struct Row {
   std::int32_t source = -1;    // relay cell that holds the token, or -1
   Position position;
   std::int32_t sequence = 0;   // row of the page tables
+  bool advance = true;         // the device's length of the sequence follows this row
   std::uint32_t write_classes = 0xFFFFFFFFU;  // bit c: append to layer class c; cleared only by a window rebuild
 };
 
@@ -48,9 +49,13 @@ inline constexpr const char* kSlotSources = "batch.sources";          // i32 [ma
 inline constexpr const char* kSlotPositions = "batch.positions";      // i32 [max_rows]
 inline constexpr const char* kSlotSequences = "batch.sequences";      // i32 [max_rows]
 inline constexpr const char* kSlotWriteSequences = "batch.write_sequences.c";  // + class index: i32 [max_rows], -1: no append
+inline constexpr const char* kSlotAdvance = "batch.advance";          // i32 [max_rows]: the sequence whose length a row sets, or -1
 inline constexpr const char* kSlotLogitIndex = "batch.logit_index";   // i32 [max_logit_rows]
 inline constexpr const char* kSlotSampleParams = "batch.params";      // SampleParams [max_logit_rows]
 inline constexpr const char* kSlotRelayOf = "batch.relay_of";         // i32 [max_logit_rows]
+inline constexpr const char* kSlotEdits = "batch.edits";              // LogitEdit [max_edits]
+inline constexpr const char* kSlotEditOffsets = "batch.edit_offsets";  // i32 [max_logit_rows + 1]
+inline constexpr const char* kSlotLengths = "state.lengths";          // i32 [sequences]: positions each sequence has passed
 inline constexpr const char* kSlotRelay = "state.relay";              // i32 [relay_cells]
 inline constexpr const char* kSlotLogits = "out.logits";              // f32 [max_logit_rows][vocab]
 inline constexpr const char* kSlotSampled = "out.tokens";             // i32 [max_logit_rows]

@@ -28,6 +28,53 @@ ShapeCase gather_case(std::int32_t rows, std::int32_t in_rows, std::int32_t cols
                    });
 }
 
+// Three sequences of which the last is skipped in some rows; the others ascend as rows of a chunk do.
+ShapeCase advance_case(std::int32_t rows) {
+  const AdvanceArgs args{.lengths = given<std::int32_t>(),
+                         .positions = given<const std::int32_t>(),
+                         .sequences = given<const std::int32_t>(),
+                         .sequence_count = 5,
+                         .rows = rows};
+  ShapeCase c = make_case(fmt::format("rows={}", rows), args, rows, [](const AdvanceArgs& a, Random& random) {
+    const std::int32_t first = random.below(100000);
+    for (std::int32_t s = 0; s < a.sequence_count; ++s) a.lengths[s] = s;
+    for (std::int32_t r = 0; r < a.rows; ++r) {
+      writable(a.positions)[r] = first + r;
+      writable(a.sequences)[r] = r % 4 == 3 ? -1 : r % 3;
+    }
+  });
+  c.rows_independent = false;  // lengths are state: rows of one sequence write the same cell
+  return c;
+}
+
+// Edits twice the rows' number: every row has some, none, or several of one token.
+ShapeCase edit_logits_case(std::int32_t rows, std::int32_t vocab) {
+  const EditLogitsArgs args{.logits = given<float>(),
+                            .edits = given<const LogitEdit>(),
+                            .offsets = given<const std::int32_t>(),
+                            .edits_limit = 2 * rows + 1,
+                            .vocab = vocab,
+                            .rows = rows};
+  ShapeCase c = make_case(fmt::format("rows={} vocab={}", rows, vocab), args, rows, [](const EditLogitsArgs& a, Random& random) {
+    random.values(a.logits.get(), std::int64_t{a.rows} * a.vocab);
+    for (std::int32_t i = 0; i < a.edits_limit; ++i) {
+      writable(a.edits)[i] = {random.below(a.vocab), i % 3 == 0 ? 1.3F : 1.0F, i % 2 == 0 ? random.value() : 0.0F};
+    }
+    for (std::int32_t r = 0; r <= a.rows; ++r) writable(a.offsets)[r] = r % 3 == 1 ? 2 * r - 2 : 2 * r;
+  });
+  set_bounds<EditLogitsArgs>(c, [](const EditLogitsArgs& a) {
+    Bound bound{"logits", {}};
+    double most = 0;  // each of at most four edits of a logit rounds twice
+    for (std::int32_t i = 0; i < a.edits_limit; ++i) most += std::abs(static_cast<double>(a.edits[i].add));
+    for (std::int64_t i = 0; i < std::int64_t{a.rows} * a.vocab; ++i) {
+      bound.absolute.push_back(8 * kU * (4 * std::abs(static_cast<double>(a.logits[i])) + most));
+    }
+    return std::vector{bound};
+  });
+  c.rows_independent = false;  // offsets of a row are absolute
+  return c;
+}
+
 ShapeCase digest_case(std::int32_t rows, std::int32_t cols) {
   const DigestArgs args{.out = given<std::uint64_t>(), .in = given<const float>(), .cols = cols, .rows = rows};
   return make_case(fmt::format("rows={} cols={}", rows, cols), args, rows, [](const DigestArgs& a, Random& random) {
@@ -184,6 +231,10 @@ ShapeCase route_case(std::int32_t rows, std::int32_t experts, std::int32_t top_k
 std::vector<ShapeCase> row_cases() {
   std::vector<ShapeCase> cases;
   for (const auto [rows, cols] : {std::array{1, 1}, {3, 4096}, {5, 61}}) cases.push_back(digest_case(rows, cols));
+  for (const std::int32_t rows : {1, 5, 40}) cases.push_back(advance_case(rows));
+  cases.push_back(edit_logits_case(1, 3));
+  cases.push_back(edit_logits_case(7, 4096));
+  cases.push_back(edit_logits_case(33, 50));
   cases.push_back(gather_case(1, 1, 1));
   cases.push_back(gather_case(5, 9, 67));
   cases.push_back(gather_case(6, 3, 32));

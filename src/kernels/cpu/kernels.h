@@ -16,8 +16,10 @@
   template <WeightFormat F> void q8_matmul(const MatmulArgs& a, device::Worker& w);     \
   template <WeightFormat F> void q8_moe_glu(const MoeGluArgs& a, device::Worker& w);    \
   template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
+  void advance(const AdvanceArgs& a, device::Worker& w);                            \
   void attention(const AttentionArgs& a, device::Worker& w);                        \
   void digest(const DigestArgs& a, device::Worker& w);                              \
+  void edit_logits(const EditLogitsArgs& a, device::Worker& w);                     \
   void gated_delta(const GatedDeltaArgs& a, device::Worker& w);                     \
   void gather(const GatherArgs& a, device::Worker& w);                              \
   void glu(const GluArgs& a, device::Worker& w);                                    \

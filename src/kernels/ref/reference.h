@@ -8,8 +8,10 @@
 
 namespace plumb::kernels {
 
+void reference(const AdvanceArgs& a);
 void reference(const AttentionArgs& a);
 void reference(const DigestArgs& a);
+void reference(const EditLogitsArgs& a);
 void reference(const EmbedArgs& a);
 void reference(const GatedDeltaArgs& a);
 void reference(const GatherArgs& a);

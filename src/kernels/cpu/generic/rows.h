@@ -11,6 +11,38 @@ void gather(const GatherArgs& a, device::Worker& w) {
   }
 }
 
+// A few rows: one worker.
+void advance(const AdvanceArgs& a, device::Worker& w) {
+  if (w.index() != 0) return;
+  for (std::int64_t r = 0; r < a.rows; ++r) {
+    if (a.sequences[r] == -1) continue;
+    const std::int64_t s = w.index_in(a.sequences[r], a.sequence_count);
+    if (s == a.sequences[r]) a.lengths[s] = a.positions[r] + 1;
+  }
+}
+
+// Two roundings for each edit, in every order of rows.
+void edit_logits(const EditLogitsArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(a.rows);
+  for (std::int64_t r = lo; r < hi; ++r) {
+    const std::int32_t first = a.offsets[r];
+    const std::int32_t last = a.offsets[r + 1];
+    if (first == last) continue;
+    if (first < 0 || last < first || last > a.edits_limit) {
+      w.report(last, a.edits_limit, device::FaultKind::bad_index);
+      continue;
+    }
+    for (std::int32_t i = first; i < last; ++i) {
+      const LogitEdit& edit = a.edits[i];
+      const std::int64_t token = w.index_in(edit.token, a.vocab);
+      if (token != edit.token) continue;
+      float& logit = a.logits[r * a.vocab + token];
+      const float scaled = logit > 0 ? logit / edit.scale : logit * edit.scale;
+      logit = scaled + edit.add;
+    }
+  }
+}
+
 // The eight hashes are independent, so the multiplications overlap.
 void digest(const DigestArgs& a, device::Worker& w) {
   const auto [lo, hi] = w.share(a.rows);
