@@ -29,7 +29,20 @@ struct Sampling {
   std::int32_t top_k = 0;   // 0: off
   std::uint64_t seed = 0;
   std::int32_t choice = 0;  // which of several answers to one prompt
+  // Changes of logits before the draw, over the tokens of the answer so far (count n > 0): the logit is divided by
+  // repetition_penalty when positive and multiplied otherwise (arXiv 1909.05858), then lowered by n * frequency_penalty +
+  // presence_penalty. They apply to greedy draws too.
+  float repetition_penalty = 1;  // > 0
+  float frequency_penalty = 0;   // [-2, 2]
+  float presence_penalty = 0;    // [-2, 2]
   bool operator==(const Sampling&) const = default;
+};
+
+// Added to the logit of one token before every draw; finite, from -1e6 to 1e6. -1e6 bans a token in practice.
+struct LogitBias {
+  std::int32_t token = 0;
+  float bias = 0;
+  bool operator==(const LogitBias&) const = default;
 };
 
 struct Request {
@@ -41,6 +54,12 @@ struct Request {
   std::vector<std::string> stop;              // generation ends before the first of these would appear in the text
   std::vector<std::int32_t> stop_ids;         // besides the model's own end tokens
   bool ignore_eos = false;
+  std::vector<LogitBias> logit_bias;          // at most 1,024
+  std::int32_t priority = 0;                  // higher is admitted first; among equals, who came first
+  double deadline_ms = 0;                     // from submission to the terminal event; 0: none
+  // Prompt positions at which the conversation is likely to branch later (message boundaries): the windows there are kept
+  // longest. The prompt's end and the answer's end always are.
+  std::vector<std::int32_t> branch_points;
   // Prompt positions whose logits are delivered (EventKind::logits), ascending. The prompt is computed at least from the
   // first of them, whatever the prefix tree holds.
   std::vector<std::int32_t> logit_positions;
@@ -61,6 +80,8 @@ enum class Finish : std::uint8_t {
   length,       // max_tokens reached
   context,      // the context is full
   cancelled,
+  deadline,     // Request::deadline_ms has passed
+  error,        // Event::error says what went wrong; other requests go on
 };
 std::string_view to_string(Finish finish);
 
@@ -69,7 +90,10 @@ struct Usage {
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;   // prompt tokens taken from the prefix tree without computing anything
   std::int32_t rebuilt_tokens = 0;  // further ones of which only the sliding-window layers were computed again
-  double prompt_ms = 0;       // start of the request to the first token drawn
+  std::int32_t matched_tokens = 0;  // prompt tokens the prefix tree knew: the most that a hit could have been
+  std::int32_t retractions = 0;     // times it gave its memory to an older request and was computed again
+  double queue_ms = 0;        // submission to admission
+  double prompt_ms = 0;       // submission to the first token drawn
   double completion_ms = 0;   // the rest
 };
 
@@ -82,6 +106,7 @@ struct Event {
   std::uint64_t logit_digest = 0;  // digest of the logits the token was drawn from, bit for bit
   Finish finish = Finish::none;
   Usage usage;                     // on `finished`
+  Error error;                     // on `finished` with Finish::error
 };
 
 struct EngineOptions {
@@ -92,6 +117,8 @@ struct EngineOptions {
   std::int32_t context = 0;       // positions a request may reach; 0: the model's own, at most 32,768
   std::int32_t chunk_rows = 256;  // most prompt rows of one step
   std::int32_t logit_rows = 32;   // most rows of one step whose logits are kept
+  std::int32_t max_requests = 8;  // requests computed together; more wait their turn
+  std::string loop = "standard";  // "standard", or "chained[:k]": up to k steps launched before the host has seen the last
   bool prefix_cache = true;       // keep finished work: a prompt that begins like an earlier text continues from there
   std::int32_t cache_positions = 16384;  // full-attention positions kept beside the running request, at most one context
   std::int32_t cache_window_pages = 128; // pages of 16 rows kept for each sliding window; a 128-token window is 8 of them
@@ -116,7 +143,35 @@ struct ModelInfo {
 // Return false to cancel the request.
 using EventFn = std::function<bool(const Event&)>;
 
-// An opened model. Thread rule: const members from any thread; generate() calls run one after another.
+using RequestId = std::uint64_t;
+
+// The events of one submitted request. Thread rule: one thread at a time; different streams on different threads. There is no
+// hidden thread: a thread that waits in next() computes, for every request, until its own event is there. Must not outlive its
+// engine.
+class Stream {
+ public:
+  Stream() = default;  // of no request
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  // Cancels a request that has not ended.
+  ~Stream();
+
+  RequestId id() const { return id_; }
+  // The next event; waits for it. False after the terminal event has been returned.
+  bool next(Event& event);
+  // The next event if there is one already. Computes nothing.
+  bool try_next(Event& event);
+  // Ends the request with Finish::cancelled, unless it ends otherwise first. The events up to the terminal one still come.
+  void cancel();
+
+ private:
+  friend class Engine;
+  Stream(class EngineCore& core, RequestId id) : core_(&core), id_(id) {}
+  class EngineCore* core_ = nullptr;
+  RequestId id_ = 0;
+};
+
+// An opened model. Thread rule: any thread, unless a member says otherwise.
 class Engine {
  public:
   // `model`: a directory in Hugging Face layout, a .safetensors or a .gguf file.
@@ -125,6 +180,7 @@ class Engine {
 
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
+  // REQUIRES: no stream is being waited on.
   ~Engine();
 
   const ModelInfo& info() const;
@@ -135,12 +191,29 @@ class Engine {
   // The id of a special token by its text, or -1.
   std::int32_t special_id(std::string_view text) const;
 
+  // Queues a request. Nothing is truncated silently: a prompt longer than the context is refused, and an answer that reaches the
+  // context's end finishes with Finish::context.
+  // Errors: invalid_argument naming the field (empty prompt, ids outside the vocabulary, sampling out of range); capacity (the
+  // prompt can never fit the KV pools); cancelled (the engine is shutting down); device_lost.
+  Result<Stream> submit(const Request& request);
+
   // Runs a request to its end and returns its terminal event. Events are delivered on the calling thread as they happen.
-  // Nothing is truncated silently: a prompt longer than the context is refused, and an answer that reaches the context's end
-  // finishes with Finish::context.
-  // Errors: invalid_argument naming the field (empty prompt, ids outside the vocabulary, sampling out of range); device_fault
-  // and device_lost from the device. After a device_fault the engine can be used again.
+  // Errors: those of submit(); what ended the request with Finish::error (device_fault, device_lost, capacity). After a
+  // device_fault the engine can be used again.
   Result<Event> generate(const Request& request, const EventFn& on_event = {});
+
+  // Orders to the scheduler. Each waits until it is carried out: work in flight has settled first.
+  void pause();   // nothing more is launched until resume(); requests keep their place
+  void resume();
+  void flush();   // forgets everything the prefix tree holds; requests go on
+
+  // Writes what the prefix tree holds of `tokens` to a file, and takes such a file back in: a conversation goes on where it was,
+  // also after a restart. Versioned and checksummed. Both wait for work in flight.
+  // save: returns how many tokens the file stands for (a multiple of 16). Errors: not_found (nothing is held), io.
+  // restore: returns how many tokens a prompt that begins with them finds now. Errors: malformed, truncated, shape_mismatch
+  // (of another model or layout), capacity; the engine is unchanged then.
+  Result<std::int32_t> save_session(const std::vector<std::int32_t>& tokens, const std::string& file);
+  Result<std::int32_t> restore_session(const std::string& file);
 
   class Impl;
   Impl& impl() { return *impl_; }              // for the program's own verbs; not part of the stable interface

@@ -103,4 +103,23 @@ class Cell {
   const CellContext* context_;
 };
 
+// State that only the device writes, from a bit of the plan. The host notes here that it asked for the write, and that it uses
+// what was written; the observer may take the bit away. A device write has no later moment, so a delayed one is a dropped one.
+template <CellId kId>
+class DeviceCell {
+ public:
+  explicit DeviceCell(const CellContext* context) : context_(context) {}
+  // Whether to set the bit.
+  bool write(const std::source_location& site = std::source_location::current()) const {
+    if (context_ == nullptr || context_->observer == nullptr) [[likely]] return true;
+    return context_->observer->on_write(kId, this, context_->activity, site) == CellObserver::Verdict::apply;
+  }
+  void read() const {
+    if (context_ != nullptr && context_->observer != nullptr) [[unlikely]] context_->observer->on_read(kId, this, context_->activity);
+  }
+
+ private:
+  const CellContext* context_;
+};
+
 }  // namespace plumb

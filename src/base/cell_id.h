@@ -46,6 +46,9 @@ namespace plumb {
   X(track_closing, "the request has ended: results still in flight change nothing")            \
   X(device_length, "device: positions of each row that forwards have passed")                  \
   X(device_relay, "device: the token each row drew last")                                      \
+  X(request_tokens, "prompt and answer of a request that is not admitted")                     \
+  X(request_track, "the track of an admitted request")                                         \
+  X(request_match, "what the prefix tree held for the request at its admission")               \
   X(request_stage, "waiting, running or closing")                                              \
   X(request_finish, "why the request ended")                                                   \
   X(request_emitted, "tokens delivered to the client")                                         \
@@ -59,6 +62,8 @@ namespace plumb {
   X(scheduler_blocked, "the head of the queue did not fit when last tried")                    \
   X(scheduler_mode, "running, paused, flushing or stopped")                                    \
   X(scheduler_flights, "steps launched and not settled, oldest first")                         \
+  X(scheduler_busy, "how many steps are in flight: what pause, flush and idle work ask")       \
+  X(scheduler_incarnations, "how many tracks have been made")                                  \
   X(scheduler_progress, "units of work done: tokens, chunks, ends")
 
 enum class CellId : std::uint16_t {

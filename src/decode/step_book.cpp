@@ -8,8 +8,9 @@ namespace plumb::decode {
 
 using kernels::kNoPage;
 
-StepBook::StepBook(const CellContext* context, const Clock& clock, kv::StepClock& steps, std::span<kv::PagePool* const> pools)
-    : clock_(clock), steps_(steps), pools_(pools.begin(), pools.end()), stamp_(context) {}
+StepBook::StepBook(const CellContext* context, const Clock& clock, kv::StepClock& steps, const DeviceCells& device,
+                   std::span<kv::PagePool* const> pools)
+    : clock_(clock), steps_(steps), device_(device), pools_(pools.begin(), pools.end()), stamp_(context) {}
 
 StepTicket StepBook::open(StepPlan&& plan) {
   const std::uint64_t id = steps_.launched.get() + 1;
@@ -32,6 +33,7 @@ StepTicket StepBook::open(StepPlan&& plan) {
 
 // The device counts for itself how far each sequence has come; a step that lost its way must not advance the host.
 Status StepBook::check_lengths(const StepTicket& ticket, const StepOutput& out) const {
+  device_.length.read();
   for (const Share& share : ticket.plan().shares) {
     const std::int32_t found = out.lengths()[static_cast<std::size_t>(share.row)];
     if (found == share.end()) continue;

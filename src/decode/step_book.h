@@ -25,10 +25,18 @@ struct BookStamp {
   std::uint64_t time_ns = 0;
 };
 
+// What the device itself keeps from step to step.
+struct DeviceCells {
+  explicit DeviceCells(const CellContext* context) : length(context), relay(context) {}
+  DeviceCell<CellId::device_length> length;
+  DeviceCell<CellId::device_relay> relay;
+};
+
 class StepBook {
  public:
   // All outlive the book. `pools`: every pool whose pages wait for steps.
-  StepBook(const CellContext* context, const Clock& clock, kv::StepClock& steps, std::span<kv::PagePool* const> pools);
+  StepBook(const CellContext* context, const Clock& clock, kv::StepClock& steps, const DeviceCells& device,
+           std::span<kv::PagePool* const> pools);
 
   // REQUIRES: slots of every row are reserved; the shares' rows follow what their tracks have launched.
   StepTicket open(StepPlan&& plan);
@@ -48,6 +56,7 @@ class StepBook {
 
   const Clock& clock_;
   kv::StepClock& steps_;
+  const DeviceCells& device_;
   const std::vector<kv::PagePool*> pools_;
   Cell<CellId::book_stamp, BookStamp> stamp_;
 };

@@ -25,12 +25,14 @@ enum class Pending : std::uint8_t {
 
 class Track {
  public:
-  // `incarnation` is unique in the engine. `tokens`: the prompt and, after a retraction, what had been answered.
-  Track(const kv::KvParts& kv, std::int32_t row, std::uint64_t incarnation, std::vector<std::int32_t> text)
-      : incarnation(incarnation), sequence(kv, row), tokens(kv.context, std::move(text)), computed(kv.context), launched(kv.context),
+  // `number` is unique in the engine. `text`: the prompt and, after a retraction, what had been answered.
+  Track(const kv::KvParts& kv, std::int32_t row, std::uint64_t number, std::uint64_t owner_id, std::vector<std::int32_t> text)
+      : incarnation(number), owner(owner_id), extend_end(static_cast<std::int32_t>(text.size())), sequence(kv, row), tokens(kv.context, std::move(text)), computed(kv.context), launched(kv.context),
         drawn(kv.context), in_flight(kv.context), chunk(kv.context), stamp(kv.context), pending(kv.context), closing(kv.context) {}
 
   const std::uint64_t incarnation;
+  const std::uint64_t owner;      // the request's id
+  const std::int32_t extend_end;  // positions to be computed before the first draw
   kv::Sequence sequence;
   Cell<CellId::track_tokens, std::vector<std::int32_t>> tokens;
   // Positions whose forward has settled, and positions handed to launched steps: equal when nothing is in flight (C2).

@@ -248,6 +248,12 @@ std::int32_t PrefixTree::evictable(std::size_t layer_class) const {
   return pages;
 }
 
+std::int32_t PrefixTree::evictable_on(std::span<const NodeId> path, std::size_t layer_class) const {
+  return static_cast<std::int32_t>(std::count_if(path.begin(), path.end(), [&](NodeId id) {
+    return at(id).locks.get() == 0 && droppable(at(id), layer_class);
+  }));
+}
+
 Status PrefixTree::check_integrity(std::span<const NodeId> standing) const {
   const auto& all = nodes_.peek().all;
   const auto broken = [](const char* what, std::size_t id) {

@@ -83,6 +83,8 @@ class PrefixTree {
   void clear();
   // How many pages of a class evict() could let go of. What admission may count on.
   std::int32_t evictable(std::size_t layer_class) const;
+  // How many of those are on a path that is about to be locked.
+  std::int32_t evictable_on(std::span<const NodeId> path, std::size_t layer_class) const;
 
   std::int64_t nodes() const { return nodes_.get().live; }  // without the root
   // Structure, locks and page references hold together. ErrorCode::internal with the first thing that does not.

@@ -1,11 +1,13 @@
 #include "plumb/plumb.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/arch/table.h"
 #include "model/decoder.h"
 #include "model/open_tokenizer.h"
 #include "serve/engine_impl.h"
+#include "serve/session_file.h"
 
 namespace plumb {
 namespace {
@@ -14,6 +16,8 @@ namespace {
 // reserve under 2 GB. Pages are touched, and so take memory, only as positions are used.
 constexpr std::int32_t kDefaultContext = 32768;
 
+// Requests that change logits share this many changes in one step, beside the most that one request alone can have.
+constexpr std::int32_t kSharedEdits = 16384;
 
 Error bad_option(const char* field, std::string message, std::string value) {
   return fail(ErrorCode::invalid_argument, std::move(message), "engine options", field, std::move(value));
@@ -29,6 +33,8 @@ std::string_view to_string(Finish finish) {
     case Finish::length: return "length";
     case Finish::context: return "context";
     case Finish::cancelled: return "cancelled";
+    case Finish::deadline: return "deadline";
+    case Finish::error: return "error";
   }
   return "unknown";
 }
@@ -39,6 +45,8 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   if (o.chunk_rows < 1 || o.chunk_rows > 4096) return bad_option("chunk_rows", "must be from 1 to 4096", std::to_string(o.chunk_rows));
   if (o.logit_rows < 1 || o.logit_rows > 4096) return bad_option("logit_rows", "must be from 1 to 4096", std::to_string(o.logit_rows));
   if (o.act != "f32" && o.act != "q8") return bad_option("act", "must be f32 or q8", o.act);
+  if (o.max_requests < 1 || o.max_requests > 1024) return bad_option("max_requests", "must be from 1 to 1024", std::to_string(o.max_requests));
+  PLUMB_ASSIGN(const decode::LoopChoice loop, decode::parse_loop(o.loop));
   if (o.cache_positions < 0) return bad_option("cache_positions", "must be at least 0", std::to_string(o.cache_positions));
   if (o.cache_window_pages < 0 || o.cache_window_pages > (1 << 20)) {
     return bad_option("cache_window_pages", "must be from 0 to 1048576", std::to_string(o.cache_window_pages));
@@ -58,27 +66,39 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   }
   const std::int32_t context = o.context > 0 ? o.context : std::min(spec.max_positions, kDefaultContext);
   const std::int32_t chunk = std::min(o.chunk_rows, context);
+  const std::int32_t pool_positions = options.pool_pages > 0 ? options.pool_pages * kv::kPageRows
+                                                             : context + (o.prefix_cache ? std::min(context, o.cache_positions) : 0);
   PLUMB_ASSIGN(kv::KvLayout layout, kv::plan_kv(spec, {.context = context,
-                                                   .sequences = 1,
+                                                   .sequences = o.max_requests,
                                                    .chunk_rows = chunk,
-                                                   .pool_positions = context + (o.prefix_cache ? std::min(context, o.cache_positions) : 0),
+                                                   .chain_depth = loop.k,
+                                                   .pool_positions = pool_positions,
                                                    .snapshot_pages = o.prefix_cache ? o.cache_window_pages : 0}));
 
   auto impl = std::unique_ptr<Impl>(new Impl(std::move(checkpoint), std::move(spec), std::move(tokenizer), std::move(layout)));
-  impl->chunk_rows_ = chunk;
+  const Clock& clock = options.clock != nullptr ? *options.clock : impl->wall_;
   for (const kv::KvClass& c : impl->layout_.classes) {
-    impl->pools_.push_back(std::make_unique<kv::PagePool>(c.geometry.pages));
+    impl->pools_.push_back(std::make_unique<kv::PagePool>(c.geometry.pages, &impl->context_, &impl->steps_));
     impl->pool_list_.push_back(impl->pools_.back().get());
   }
-  if (o.prefix_cache) impl->tree_ = std::make_unique<kv::PrefixTree>(impl->layout_, impl->pool_list_);
+  impl->slots_ = std::make_unique<kv::SlotTable>(impl->layout_, &impl->context_);
+  if (o.prefix_cache) impl->tree_ = std::make_unique<kv::PrefixTree>(impl->layout_, impl->pool_list_, impl->aux_.get(), &impl->context_);
   const auto geometry = impl->layout_.geometry();
+  const std::int32_t logit_rows = std::min(std::max(o.logit_rows, o.max_requests), chunk + o.max_requests - 1);
   PLUMB_ASSIGN(model::LoweredModel lowered,
                model::lower(impl->spec_, std::move(weights), geometry,
-                            {.max_rows = chunk, .max_logit_rows = std::min(o.logit_rows, chunk), .sequences = 1,
+                            {.max_rows = chunk + o.max_requests - 1,  // a whole chunk, whoever else decodes
+                             .max_logit_rows = logit_rows,
+                             .sequences = o.max_requests,
+                             .max_edits = std::max(kSharedEdits, std::min(impl->spec_.vocab, context) + 2048),
                              .act = o.act == "q8" ? model::Act::q8 : model::Act::f32}));
-  decode::ExecutorOptions executor{.isa = isa, .depth = 1, .keep_logits = true, .diag = o.diag};
-  if (options.trace_routing) executor.taps = impl->router_taps(lowered.program);
-  PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads, .checked = o.checked}));
+  const std::unique_ptr<decode::Loop> shape = loop.entry->make(loop.k);
+  decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .keep_logits = true, .diag = o.diag};
+  if (options.trace_routing) executor.taps = impl->find_routers(lowered.program);
+  PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads,
+                                                     .checked = o.checked,
+                                                     .inline_execution = options.inline_device,
+                                                     .hold = options.hold}));
   PLUMB_ASSIGN(impl->executor_, decode::Executor::open(*impl->queue_, std::move(lowered), impl->layout_, executor));
 
   ModelInfo& info = impl->info_;
@@ -93,10 +113,52 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   const auto eos = impl->tokenizer_.eos_ids();
   info.eos_ids.assign(eos.begin(), eos.end());
   info.bos_id = impl->tokenizer_.bos_id().value_or(-1);
+  impl->core_ = std::make_unique<EngineCore>(SchedulerParts{.context = impl->context_,
+                                                            .clock = clock,
+                                                            .executor = *impl->executor_,
+                                                            .layout = impl->layout_,
+                                                            .pools = impl->pool_list_,
+                                                            .aux = impl->aux_.get(),
+                                                            .slots = *impl->slots_,
+                                                            .tree = impl->tree_.get(),
+                                                            .steps = impl->steps_,
+                                                            .tokenizer = impl->tokenizer_,
+                                                            .info = impl->info_,
+                                                            .loop = loop,
+                                                            .max_requests = o.max_requests,
+                                                            .router_taps = impl->router_taps_});
   return impl;
 }
 
-std::vector<decode::Tap> Engine::Impl::router_taps(const kernels::Program& program) {
+Result<RequestId> Engine::Impl::submit(const Request& request) {
+  std::vector<std::int32_t> prompt = request.prompt_ids;
+  if (prompt.empty()) {
+    PLUMB_ASSIGN(prompt, tokenizer_.encode(request.prompt, {.add_bos = tokenizer_.adds_bos(), .parse_special = request.parse_special}));
+  }
+  PLUMB_TRY(core_->scheduler().validate(request, prompt));
+  if (const auto stop = text::StopMatcher::create(request.stop); !stop.ok()) return stop.error();
+  return core_->submit(request, std::move(prompt));
+}
+
+Result<Event> Engine::Impl::generate(const Request& request, const EventFn& on_event, const RouteFn& on_route) {
+  PLUMB_CHECK(!on_route || !router_taps_.empty());
+  if (on_route) core_->at_rest([&](Scheduler& scheduler) { scheduler.on_route(on_route); });
+  PLUMB_ASSIGN(const RequestId id, submit(request));
+  Event event;
+  bool cancelled = false;
+  while (core_->next(id, event)) {
+    if (event.kind == EventKind::finished) break;
+    if (!on_event || cancelled || on_event(event)) continue;
+    core_->cancel(id);
+    cancelled = true;  // what still comes was on its way
+  }
+  if (on_route) core_->at_rest([](Scheduler& scheduler) { scheduler.on_route({}); });
+  if (event.finish == Finish::error) return event.error;
+  if (on_event) on_event(event);
+  return event;
+}
+
+std::vector<decode::Tap> Engine::Impl::find_routers(const kernels::Program& program) {
   std::vector<decode::Tap> taps;
   for (std::size_t i = 0; i < program.phases.size(); ++i) {
     const kernels::Phase& phase = program.phases[i];
@@ -130,6 +192,48 @@ std::string Engine::decode(const std::vector<std::int32_t>& ids) const { return 
 
 std::int32_t Engine::special_id(std::string_view text) const { return impl_->tokenizer().special_id(text).value_or(-1); }
 
+Result<Stream> Engine::submit(const Request& request) {
+  PLUMB_ASSIGN(const RequestId id, impl_->submit(request));
+  return Stream(impl_->core(), id);
+}
+
 Result<Event> Engine::generate(const Request& request, const EventFn& on_event) { return impl_->generate(request, on_event); }
+
+void Engine::pause() { impl_->core().order(Order::pause); }
+void Engine::resume() { impl_->core().order(Order::resume); }
+void Engine::flush() { impl_->core().order(Order::flush); }
+
+Result<std::int32_t> Engine::save_session(const std::vector<std::int32_t>& tokens, const std::string& file) {
+  Result<std::int32_t> saved = 0;
+  impl_->core().at_rest([&](Scheduler&) {
+    const ActivityScope scope(impl_->context(), Activity::save);
+    saved = plumb::save_session(*impl_, tokens, file);
+  });
+  return saved;
+}
+
+Result<std::int32_t> Engine::restore_session(const std::string& file) {
+  Result<std::int32_t> restored = 0;
+  impl_->core().at_rest([&](Scheduler&) {
+    const ActivityScope scope(impl_->context(), Activity::save);
+    restored = plumb::restore_session(*impl_, file);
+  });
+  return restored;
+}
+
+Stream::Stream(Stream&& other) noexcept : core_(std::exchange(other.core_, nullptr)), id_(other.id_) {}
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(core_, other.core_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+Stream::~Stream() {
+  if (core_ != nullptr) core_->abandon(id_);
+}
+bool Stream::next(Event& event) { return core_ != nullptr && core_->next(id_, event); }
+bool Stream::try_next(Event& event) { return core_ != nullptr && core_->try_next(id_, event); }
+void Stream::cancel() {
+  if (core_ != nullptr) core_->cancel(id_);
+}
 
 }  // namespace plumb

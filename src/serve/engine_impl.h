@@ -2,42 +2,46 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <span>
 #include <vector>
 
+#include "base/cell.h"
+#include "base/clock.h"
 #include "decode/executor.h"
 #include "device/cpu/cpu_queue.h"
 #include "format/checkpoint.h"
 #include "kv/layout.h"
 #include "kv/prefix_tree.h"
-#include "kv/sequence.h"
+#include "kv/slot_table.h"
+#include "kv/step_clock.h"
 #include "model/spec.h"
 #include "plumb/plumb.h"
+#include "serve/engine_core.h"
 #include "text/tokenizer.h"
 
 namespace plumb {
-
-// Which experts one position was sent to in one layer, and how sure the router was: the k-th largest logit minus the next.
-struct RoutedPosition {
-  std::int32_t layer = 0;
-  std::int32_t position = 0;
-  float margin = 0;                      // +inf when every expert is taken
-  std::span<const std::int32_t> experts; // [top_k], falling logit
-};
 
 class Engine::Impl {
  public:
   struct OpenOptions {
     EngineOptions engine;
     bool trace_routing = false;  // keep the routers' outputs of every step, for generate()'s `on_route`
+    // For simulations: the device runs on the thread that waits (and `hold`s completions back), and time is theirs. The clock
+    // outlives the engine.
+    bool inline_device = false;
+    bool hold = false;
+    const Clock* clock = nullptr;
+    // Pages of the full-attention pools; 0: what the engine options say. Small pools make memory pressure.
+    std::int32_t pool_pages = 0;
   };
-  using RouteFn = std::function<void(const RoutedPosition&)>;
+  using RouteFn = plumb::RouteFn;
 
   static Result<std::unique_ptr<Impl>> open(const std::string& model, const OpenOptions& options);
 
+  // As Engine::generate. `on_route`: one call for each layer and position; REQUIRES trace_routing and no other request.
   Result<Event> generate(const Request& request, const EventFn& on_event, const RouteFn& on_route = {});
+  Result<RequestId> submit(const Request& request);
 
   const ModelInfo& info() const { return info_; }
   const format::Checkpoint& checkpoint() const { return checkpoint_; }
@@ -45,39 +49,42 @@ class Engine::Impl {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   const kv::KvLayout& layout() const { return layout_; }
   const decode::Executor& executor() const { return *executor_; }
+  decode::Executor& executor() { return *executor_; }
+  kv::PrefixTree* tree() { return tree_.get(); }
   const kv::PrefixTree* tree() const { return tree_.get(); }
   const kv::PagePool& pool(std::size_t layer_class) const { return *pools_[layer_class]; }
+  kv::PagePool& pool(std::size_t layer_class) { return *pools_[layer_class]; }
+  const kv::PagePool* aux() const { return aux_.get(); }
+  const kv::SlotTable& slots() const { return *slots_; }
+  EngineCore& core() { return *core_; }
+  const EngineCore& core() const { return *core_; }
+  CellContext& context() { return context_; }
   device::CpuQueue& queue() { return *queue_; }
   const device::CpuQueue& queue() const { return *queue_; }
 
  private:
-  friend class Generation;
-  struct RouterTap {
-    std::int16_t layer;
-    std::int32_t experts;  // of the layer
-    std::int32_t top_k;
-    std::size_t first_tap;  // logits, then experts
-  };
   Impl(format::Checkpoint checkpoint, model::DecoderSpec spec, text::Tokenizer tokenizer, kv::KvLayout layout)
       : checkpoint_(std::move(checkpoint)), spec_(std::move(spec)), tokenizer_(std::move(tokenizer)),
-        layout_(std::move(layout)) {}
-  std::vector<decode::Tap> router_taps(const kernels::Program& program);
+        layout_(std::move(layout)), steps_(&context_) {}
+  std::vector<decode::Tap> find_routers(const kernels::Program& program);
 
   format::Checkpoint checkpoint_;  // first: everything below may point into its mapping
   model::DecoderSpec spec_;
   text::Tokenizer tokenizer_;
   kv::KvLayout layout_;
   ModelInfo info_;
-  std::int32_t chunk_rows_ = 0;
+  MonotonicClock wall_;
+  CellContext context_;
+  kv::StepClock steps_;
   std::vector<RouterTap> router_taps_;
   std::unique_ptr<device::CpuQueue> queue_;
   std::unique_ptr<decode::Executor> executor_;
   std::vector<std::unique_ptr<kv::PagePool>> pools_;  // by layer class
   std::vector<kv::PagePool*> pool_list_;
+  std::unique_ptr<kv::PagePool> aux_;     // null: no recurrent layers
+  std::unique_ptr<kv::SlotTable> slots_;
   std::unique_ptr<kv::PrefixTree> tree_;  // null: nothing is shared between requests
-  std::vector<kv::TableChange> changes_;  // of the page tables, not yet uploaded
-  bool tables_unknown_ = false;           // a step failed: the device's tables must be cleared first
-  std::mutex generating_;
+  std::unique_ptr<EngineCore> core_;      // last: its requests stand on everything above
 };
 
 }  // namespace plumb

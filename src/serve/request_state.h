@@ -1,0 +1,90 @@
+// RequestState: one request from the mailbox to its terminal event.
+//
+// What decoding needs while the request is admitted is in its Track; everything here survives a retraction. Thread rule: the
+// driving thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cell.h"
+#include "decode/track.h"
+#include "plumb/plumb.h"
+#include "text/stop.h"
+#include "text/stream_decoder.h"
+
+namespace plumb {
+
+enum class Stage : std::uint8_t {
+  waiting,  // in the queue, first or again
+  running,  // admitted
+  closing,  // its terminal event is out; steps in flight still carry it
+};
+
+// Generated tokens on their way to text. `piece` is what the last token made printable.
+struct TextState {
+  text::StreamDecoder decoder;
+  text::StopMatcher stop;
+  std::string piece;
+};
+
+// What the client has been told, by count.
+struct Emitted {
+  std::int32_t tokens = 0;
+  std::int32_t logits = 0;  // prompt positions whose logits have gone out
+};
+
+// Times in nanoseconds of the engine's clock; counters never fall.
+struct Lifetime {
+  std::uint64_t admitted_ns = 0;   // first admission
+  std::uint64_t first_token_ns = 0;
+  std::int32_t cached_tokens = 0;  // of the first admission
+  std::int32_t rebuilt_tokens = 0;
+  std::int32_t matched_tokens = 0;
+  std::int32_t retractions = 0;
+};
+
+class RequestState {
+ public:
+  RequestState(const CellContext* context, RequestId number, std::uint64_t order, Request asked, std::vector<std::int32_t> prompt,
+               std::uint64_t now_ns, TextState text_state, std::vector<std::int32_t> ends)
+      : id(number), arrival(order), request(std::move(asked)), prompt_tokens(static_cast<std::int32_t>(prompt.size())),
+        submitted_ns(now_ns), stop_ids(std::move(ends)), tokens(context, std::move(prompt)), track(context), match(context),
+        stage(context), finish(context), emitted(context), text(context, std::move(text_state)), terminal(context), lifetime(context),
+        counts(context) {}
+
+  const RequestId id;
+  const std::uint64_t arrival;  // order of submission: among equals, who came first goes first, also after a retraction
+  const Request request;
+  const std::int32_t prompt_tokens;
+  const std::uint64_t submitted_ns;
+  const std::vector<std::int32_t> stop_ids;
+
+  Cell<CellId::request_tokens, std::vector<std::int32_t>> tokens;  // while waiting; the track's while admitted
+  Cell<CellId::request_track, std::unique_ptr<decode::Track>> track;
+  Cell<CellId::request_match, kv::PrefixMatch> match;
+  Cell<CellId::request_stage, Stage> stage;
+  Cell<CellId::request_finish, Finish> finish;
+  Cell<CellId::request_emitted, Emitted> emitted;
+  Cell<CellId::request_text, TextState> text;
+  Cell<CellId::request_terminal, bool> terminal;
+  Cell<CellId::request_usage, Lifetime> lifetime;
+  Cell<CellId::request_counts, std::map<std::int32_t, std::int32_t>> counts;  // kept only where penalties need them
+
+  bool edits() const {
+    const Sampling& s = request.sampling;
+    return s.repetition_penalty != 1 || s.frequency_penalty != 0 || s.presence_penalty != 0 || !request.logit_bias.empty();
+  }
+  bool counts_tokens() const {
+    const Sampling& s = request.sampling;
+    return s.repetition_penalty != 1 || s.frequency_penalty != 0 || s.presence_penalty != 0;
+  }
+  std::uint64_t deadline_ns() const {
+    return request.deadline_ms > 0 ? submitted_ns + static_cast<std::uint64_t>(request.deadline_ms * 1e6) : ~std::uint64_t{0};
+  }
+};
+
+}  // namespace plumb
