@@ -17,6 +17,7 @@ void add_engine_options(CLI::App& command, std::string& model, EngineOptions& op
   command.add_option("--ctx", options.context, "positions that prompt and answer may reach together; 0: the model's own, at most 32768")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command.add_option("--loop", options.loop, "decode loop: standard, or chained[:k] with k steps launched ahead of the host")->capture_default_str();
   command.add_option("--isa", options.isa, "CPU kernels of this instruction set at most: portable, avx2 (default: the best there is)");
   command.add_option("--act", options.act, "activations of quantised products: f32 (exact) or q8 (signed bytes, faster)")
       ->check(CLI::IsMember({"f32", "q8"}))
