@@ -20,7 +20,7 @@ std::vector<std::int32_t> heldout(std::size_t from, std::size_t n) {
 }
 
 Engine open(bool prefix_cache, std::int32_t window_pages = 128) {
-  auto engine = Engine::open(kModel, {.threads = 2, .context = 2048, .chunk_rows = 64, .prefix_cache = prefix_cache,
+  auto engine = Engine::open(kModel, {.threads = 2, .context = 2048, .chunk_rows = 64, .max_requests = 1, .prefix_cache = prefix_cache,
                                       .cache_positions = 2048, .cache_window_pages = window_pages});
   EXPECT_TRUE(engine.ok()) << engine.error().to_string();
   return std::move(engine).value();
