@@ -1,7 +1,10 @@
 // Shape cases of matmul and embed. Compiled into the test binary only.
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "kernels/conformance/shape_case.h"
+#include "kernels/ref/reference.h"
 #include "kernels/ref/weight_row.h"
 
 namespace plumb::kernels::conformance {
@@ -14,7 +17,20 @@ struct MatmulShape {
   bool bias;
   bool accumulate;
   std::int64_t gap;
+  bool extreme = false;  // packed: every product at its largest
 };
+
+// The largest weights and codes of the format, so that every partial sum of a q8 product is at its limit.
+void make_extreme(const MatmulArgs& a) {
+  const int code = a.weight.format == WeightFormat::q8_0_r8 ? 0x80 : a.weight.format == WeightFormat::q4_0_r8 ? 0x00 : 0x77;
+  std::memset(const_cast<std::byte*>(a.weight.data.get()), code, weight_data_extent(a.weight));
+  std::vector<float> ones(static_cast<std::size_t>(a.rows) * a.weight.cols, 1.0F);
+  for (std::int64_t i = 0; i < a.weight.cols; ++i) ones[static_cast<std::size_t>(i)] = -1.0F;  // the first row
+  reference(QuantizeArgs{.out = host_ref(const_cast<std::byte*>(a.in_q8.get())),
+                         .in = host_ref<const float>(ones.data()),
+                         .cols = a.weight.cols,
+                         .rows = a.rows});
+}
 
 std::vector<Bound> matmul_bounds(const MatmulArgs& a) {
   Bound bound{"out", {}};
@@ -45,12 +61,13 @@ ShapeCase matmul_case(WeightFormat format, const MatmulShape& s) {
     args.in = given<const float>();
   }
   if (s.bias) args.bias = given<const float>();
-  ShapeCase c = make_case(fmt::format("{} rows={} n={} k={}{}{} gap={}", traits(format).name, s.rows, s.n, s.k,
-                                      s.bias ? " bias" : "", s.accumulate ? " accumulate" : "", s.gap),
-                          args, s.rows, [](const MatmulArgs& a, Random& random) {
+  ShapeCase c = make_case(fmt::format("{} rows={} n={} k={}{}{} gap={}{}", traits(format).name, s.rows, s.n, s.k,
+                                      s.bias ? " bias" : "", s.accumulate ? " accumulate" : "", s.gap, s.extreme ? " extreme" : ""),
+                          args, s.rows, [extreme = s.extreme](const MatmulArgs& a, Random& random) {
                             if (a.in) random.values(const_cast<float*>(a.in.get()), std::int64_t{a.rows} * a.weight.cols);
                             if (a.in_q8) fill_q8(a.in_q8.get(), a.rows, a.weight.cols, random);
                             fill_weight(a.weight, random);
+                            if (extreme) make_extreme(a);
                             if (a.bias) random.values(const_cast<float*>(a.bias.get()), a.weight.rows);
                             if (a.accumulate != 0) random.values(a.out.get(), std::int64_t{a.rows} * a.weight.rows);
                           });
@@ -124,6 +141,7 @@ std::vector<ShapeCase> matmul_cases() {
              {15, 50, 160, false, false, 0},  // a tile of each kind
              {133, 11, 64, true, true, 0},  // more than one block of rows
              {2, 560, 320, false, false, 0},
+             {11, 16, 64, false, false, 0, true},
          }) {
       cases.push_back(matmul_case(format, s));
     }

@@ -54,16 +54,16 @@ void q8_dot_rows(const PackedRows& w, std::int64_t first, int groups, const Q8Ro
 // sums[r * stride + j] = x[r] . row (8 * first + j), r < rows, j < 8 * groups. REQUIRES: 1 <= rows <= kQ8TileRows.
 template <WeightFormat F>
 void q8_dot(const PackedRows& w, std::int64_t first, int groups, const Q8Row* x, int rows, float* sums, std::int64_t stride) {
-  const auto take = [&](auto dot_rows, int count) {
-    dot_rows(w, first, groups, x, sums, stride);
-    rows -= count;
-    x += count;
-    sums += count * stride;
-  };
-  if (rows >= 8) take(q8_dot_rows<F, 8>, 8);
-  if (rows >= 4) take(q8_dot_rows<F, 4>, 4);
-  if (rows >= 2) take(q8_dot_rows<F, 2>, 2);
-  if (rows >= 1) take(q8_dot_rows<F, 1>, 1);
+  switch (rows) {
+    case 1: return q8_dot_rows<F, 1>(w, first, groups, x, sums, stride);
+    case 2: return q8_dot_rows<F, 2>(w, first, groups, x, sums, stride);
+    case 3: return q8_dot_rows<F, 3>(w, first, groups, x, sums, stride);
+    case 4: return q8_dot_rows<F, 4>(w, first, groups, x, sums, stride);
+    case 5: return q8_dot_rows<F, 5>(w, first, groups, x, sums, stride);
+    case 6: return q8_dot_rows<F, 6>(w, first, groups, x, sums, stride);
+    case 7: return q8_dot_rows<F, 7>(w, first, groups, x, sums, stride);
+    case 8: return q8_dot_rows<F, 8>(w, first, groups, x, sums, stride);
+  }
 }
 
 // The cut into tasks. As ProductPlan (product.h), without a decoded panel.
