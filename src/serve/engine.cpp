@@ -89,9 +89,9 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
                model::lower(impl->spec_, std::move(weights), geometry,
                             {.max_rows = chunk + o.max_requests - 1,  // a whole chunk, whoever else decodes
                              .max_logit_rows = logit_rows,
+                             .act = o.act == "q8" ? model::Act::q8 : model::Act::f32,
                              .sequences = o.max_requests,
-                             .max_edits = std::max(kSharedEdits, std::min(impl->spec_.vocab, context) + 2048),
-                             .act = o.act == "q8" ? model::Act::q8 : model::Act::f32}));
+                             .max_edits = std::max(kSharedEdits, std::min(impl->spec_.vocab, context) + 2048)}));
   const std::unique_ptr<decode::Loop> shape = loop.entry->make(loop.k);
   decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .keep_logits = true, .diag = o.diag};
   if (options.trace_routing) executor.taps = impl->find_routers(lowered.program);
