@@ -50,6 +50,7 @@ void count_mixer(Counter& count, const model::AttentionWeights& w) {
 void count_mixer(Counter& count, const model::RecurrentWeights& w) {
   for (const model::MatrixWeight* m : {&w.q, &w.k, &w.v, &w.beta, &w.decay, &w.o}) count.matrix(kAttention, *m);
   count.vector(w.decay_bias);
+  count.vector(w.decay_rates);
 }
 
 void count_ffn(Counter& count, const model::DenseWeights& w, const model::FfnSpec&) {

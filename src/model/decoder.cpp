@@ -28,6 +28,10 @@ class Lowering {
     }
     program().max_rows = limits_.max_rows;
     program().max_logit_rows = limits_.max_logit_rows;
+    if (has_recurrent(spec_) && limits_.state_slots < 1) {
+      return fail(ErrorCode::invalid_argument, "a model with recurrent layers needs at least 1", spec_.family, "state_slots",
+                  std::to_string(limits_.state_slots));
+    }
     add_shared_slots();
     PLUMB_TRY(embed(weights.embedding));
     for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
@@ -65,6 +69,9 @@ class Lowering {
       tables_.push_back(program().add_slot(fmt::format("kv.c{}.table", c), SlotKind::kv,
                                            static_cast<std::uint64_t>(kv_[c].sequences) * kv_[c].table_pages * 4));
     }
+    if (has_recurrent(spec_)) {
+      state_table_ = program().add_slot(kSlotStateSlots, SlotKind::kv, static_cast<std::uint64_t>(limits_.sequences) * 4);
+    }
     advance_ = batch_slot(kSlotAdvance, rows() * 4);
     lengths_ = program().add_slot(kSlotLengths, SlotKind::state, static_cast<std::uint64_t>(limits_.sequences) * 4);
     edits_ = batch_slot(kSlotEdits, static_cast<std::uint64_t>(limits_.max_edits) * sizeof(LogitEdit));
@@ -78,7 +85,10 @@ class Lowering {
     digests_ = program().add_slot(kSlotDigests, SlotKind::output, logit_rows() * 8);
 
     std::uint64_t q = 0;
-    std::uint64_t kv = 0;
+    std::uint64_t k = 0;
+    std::uint64_t v = 0;
+    std::uint64_t mixed = 0;
+    std::uint64_t gates = 0;
     std::uint64_t experts = 0;
     std::uint64_t top_k = 0;
     std::uint64_t moe_ffn = 0;
@@ -86,7 +96,16 @@ class Lowering {
     for (const LayerSpec& layer : spec_.layers) {
       if (const auto* a = std::get_if<AttentionSpec>(&layer.mixer)) {
         q = std::max(q, static_cast<std::uint64_t>(a->q_heads) * a->head_dim);
-        kv = std::max(kv, static_cast<std::uint64_t>(a->kv_heads) * a->head_dim);
+        k = std::max(k, static_cast<std::uint64_t>(a->kv_heads) * a->head_dim);
+        v = std::max(v, static_cast<std::uint64_t>(a->kv_heads) * a->head_dim);
+        mixed = std::max(mixed, static_cast<std::uint64_t>(a->q_heads) * a->head_dim);
+      } else {
+        const auto& r = std::get<RecurrentSpec>(layer.mixer);
+        q = std::max(q, static_cast<std::uint64_t>(r.heads) * r.key_dim);
+        k = std::max(k, static_cast<std::uint64_t>(r.heads) * r.key_dim);
+        v = std::max(v, static_cast<std::uint64_t>(r.heads) * r.value_dim);
+        mixed = std::max(mixed, static_cast<std::uint64_t>(r.heads) * r.value_dim);
+        gates = std::max<std::uint64_t>(gates, r.heads);
       }
       if (const auto* m = std::get_if<MoeSpec>(&layer.ffn)) {
         experts = std::max<std::uint64_t>(experts, m->experts);
@@ -100,9 +119,13 @@ class Lowering {
     x_ = scratch("x", rows() * hidden);
     h_ = scratch("h", rows() * hidden);
     q_ = scratch("q", rows() * q);
-    k_ = scratch("k", rows() * kv);
-    v_ = scratch("v", rows() * kv);
-    mixed_ = scratch("mixed", rows() * q);
+    k_ = scratch("k", rows() * k);
+    v_ = scratch("v", rows() * v);
+    mixed_ = scratch("mixed", rows() * mixed);
+    if (gates > 0) {
+      decay_ = scratch("decay", rows() * gates);
+      beta_ = scratch("beta", rows() * gates);
+    }
     if (experts > 0) {
       router_logits_ = scratch("router_logits", rows() * experts);
       experts_ = scratch("experts", rows() * top_k);
@@ -118,7 +141,7 @@ class Lowering {
     }
     last_ = scratch("last", logit_rows() * hidden);
     if (limits_.act == Act::q8) {
-      const std::uint64_t widest = std::max({rows() * std::max({hidden, q, dense_ffn, moe_ffn}), logit_rows() * hidden});
+      const std::uint64_t widest = std::max({rows() * std::max({hidden, mixed, dense_ffn, moe_ffn}), logit_rows() * hidden});
       q8_ = program().add_slot("q8", SlotKind::activation, q8_row_bytes(static_cast<std::int64_t>(widest)));
     }
   }
@@ -243,8 +266,7 @@ class Lowering {
     if (const auto* attention = std::get_if<AttentionSpec>(&spec.mixer)) {
       PLUMB_TRY(this->attention(*attention, std::get<AttentionWeights>(std::move(weights.mixer)), phase_class));
     } else {
-      return fail(ErrorCode::unsupported, "recurrent layers have no lowering yet", spec_.family,
-                  fmt::format("layer {}", layer_));
+      PLUMB_TRY(recurrent(std::get<RecurrentSpec>(spec.mixer), std::get<RecurrentWeights>(std::move(weights.mixer)), phase_class));
     }
     if (const auto* moe = std::get_if<MoeSpec>(&spec.ffn)) {
       PLUMB_TRY(norm(std::move(weights.ffn_norm), "moe"));
@@ -322,6 +344,35 @@ class Lowering {
                                  .rows = limits_.max_rows},
                    phase_class));
     return project(x_, mixed_, w.o, std::move(w.o_bias), phase_class, true);
+  }
+
+  Status recurrent(const RecurrentSpec& r, RecurrentWeights w, const char* phase_class) {
+    PLUMB_TRY(project(q_, h_, w.q, {}, phase_class));
+    PLUMB_TRY(project(k_, h_, w.k, {}, phase_class));
+    PLUMB_TRY(project(v_, h_, w.v, {}, phase_class));
+    PLUMB_TRY(project(decay_, h_, w.decay, std::move(w.decay_bias), phase_class));
+    PLUMB_TRY(project(beta_, h_, w.beta, {}, phase_class));
+    const SlotId state =
+        program().add_slot(kSlotRecurrentState + std::to_string(layer_), SlotKind::state,
+                           static_cast<std::uint64_t>(limits_.state_slots) * state_slot_bytes(r.heads, r.key_dim, r.value_dim));
+    PLUMB_TRY(emit(GatedDeltaArgs{.out = ref<float>(mixed_),
+                                  .state = ref<std::byte>(state),
+                                  .q = ref<const float>(q_),
+                                  .k = ref<const float>(k_),
+                                  .v = ref<const float>(v_),
+                                  .decay = ref<const float>(decay_),
+                                  .beta = ref<const float>(beta_),
+                                  .rates = place(std::move(w.decay_rates)),
+                                  .sequences = ref<const std::int32_t>(sequences_),
+                                  .state_slots = ref<const std::int32_t>(state_table_),
+                                  .sequence_count = limits_.sequences,
+                                  .slots = limits_.state_slots,
+                                  .heads = r.heads,
+                                  .key_dim = r.key_dim,
+                                  .value_dim = r.value_dim,
+                                  .rows = limits_.max_rows},
+                   phase_class));
+    return project(x_, mixed_, w.o, {}, phase_class, true);
   }
 
   Status head_norm(SlotId x, std::int32_t heads, std::int32_t head_dim, VectorWeight&& weight, const char* phase_class) {
@@ -462,6 +513,7 @@ class Lowering {
   SlotId moe_h_ = kNoSlot, moe_y_ = kNoSlot, gate_ = kNoSlot, up_ = kNoSlot;
   SlotId q8_ = kNoSlot;         // one set of q8 rows, of whatever was quantized last
   SlotId quantized_ = kNoSlot;  // the slot whose present content q8_ holds; kNoSlot: of none
+  SlotId decay_ = kNoSlot, beta_ = kNoSlot, state_table_ = kNoSlot;
   std::vector<SlotId> write_sequences_;  // per layer class
   std::vector<SlotId> tables_;           // per layer class
   std::vector<std::pair<RopeSpec, SlotId>> rope_tables_;

@@ -27,6 +27,8 @@ struct LoweringLimits {
   Act act = Act::f32;
   std::int32_t sequences = 1;       // rows of the page tables: a pending token and a length of each are kept on the device
   std::int32_t max_edits = 4096;    // changes of single logits in one step
+  // Models with recurrent layers: states kept on the device, those of running sequences and of snapshots together; not 0 then.
+  std::int32_t state_slots = 0;
 };
 
 // Bytes a weight slot holds at the start of decode. A backend whose kernels can read host memory points the slot at `bytes`
@@ -50,7 +52,8 @@ struct LoweredModel {
 // sample.
 //
 // REQUIRES: kv has one entry per layer class in layer_classes(spec) order.
-// Errors: unsupported (a spec no op implements, named), shape_mismatch (weights that do not fit the spec, named).
+// Errors: unsupported (a spec no op implements, named), shape_mismatch (weights that do not fit the spec, named),
+// invalid_argument (recurrent layers and no state slots).
 // The result borrows the mapped bytes of `weights`; the checkpoint must outlive it.
 Result<LoweredModel> lower(const DecoderSpec& spec, DecoderWeights weights, std::span<const kernels::KvClassGeometry> kv,
                            const LoweringLimits& limits);

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "kernels/api/gated_delta.h"
 
 namespace plumb::model {
 
@@ -75,6 +76,21 @@ std::size_t class_of(const std::vector<std::int32_t>& classes, std::int32_t wind
   const auto found = std::find(classes.begin(), classes.end(), window);
   PLUMB_CHECK(found != classes.end());
   return static_cast<std::size_t>(found - classes.begin());
+}
+
+bool has_recurrent(const DecoderSpec& spec) {
+  return std::any_of(spec.layers.begin(), spec.layers.end(),
+                     [](const LayerSpec& layer) { return std::holds_alternative<RecurrentSpec>(layer.mixer); });
+}
+
+std::uint64_t recurrent_state_bytes(const DecoderSpec& spec) {
+  std::uint64_t bytes = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    if (const auto* r = std::get_if<RecurrentSpec>(&layer.mixer)) {
+      bytes += kernels::state_slot_bytes(r->heads, r->key_dim, r->value_dim);
+    }
+  }
+  return bytes;
 }
 
 const char* mixer_class(const MixerSpec& mixer) {

@@ -54,7 +54,8 @@ struct AttentionSpec {
   RopeSpec rope;
 };
 
-// A linear-recurrent mixer (gated delta rule). State per sequence: [heads][key_dim][value_dim] f32.
+// A linear-recurrent mixer, the gated delta rule (kernels/api/gated_delta.h). It sees the past only through its state, per
+// sequence [heads][key_dim][value_dim] f32, and knows no positions.
 struct RecurrentSpec {
   std::int32_t heads = 0;
   std::int32_t key_dim = 0;
@@ -98,6 +99,11 @@ struct DecoderSpec {
 std::vector<std::int32_t> layer_classes(const DecoderSpec& spec);
 // The class of a window. REQUIRES: the window is one of `classes`.
 std::size_t class_of(const std::vector<std::int32_t>& classes, std::int32_t window);
+
+// Does any layer keep a state per sequence, beside or instead of keys and values?
+bool has_recurrent(const DecoderSpec& spec);
+// Bytes of one sequence's state over all recurrent layers; 0 without any.
+std::uint64_t recurrent_state_bytes(const DecoderSpec& spec);
 
 // "attention_full", "attention_sliding", "recurrent": static strings for tags and tables.
 const char* mixer_class(const MixerSpec& mixer);

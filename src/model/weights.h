@@ -42,7 +42,8 @@ struct AttentionWeights {
 
 struct RecurrentWeights {
   MatrixWeight q, k, v, beta, decay, o;  // beta and decay: [heads][hidden]
-  VectorWeight decay_bias;
+  VectorWeight decay_bias;               // [heads]; empty: none
+  VectorWeight decay_rates;              // [heads], as the op takes them: exp of what checkpoints store; empty: 1
 };
 
 struct DenseWeights {

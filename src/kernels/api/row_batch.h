@@ -56,6 +56,10 @@ inline constexpr const char* kSlotRelayOf = "batch.relay_of";         // i32 [ma
 inline constexpr const char* kSlotEdits = "batch.edits";              // LogitEdit [max_edits]
 inline constexpr const char* kSlotEditOffsets = "batch.edit_offsets";  // i32 [max_logit_rows + 1]
 inline constexpr const char* kSlotLengths = "state.lengths";          // i32 [sequences]: positions each sequence has passed
+// Of models with recurrent layers. The table outlives a step and is kept as the page tables are: kNoStateSlot until somebody
+// writes it. States hold [slots] times the layer's state_slot_bytes; a slot is zeroed or copied before its sequence's first row.
+inline constexpr const char* kSlotStateSlots = "state.slots";               // i32 [sequences]
+inline constexpr const char* kSlotRecurrentState = "state.recurrent.layer"; // + layer index: f32 [slots][heads][key_dim][value_dim]
 inline constexpr const char* kSlotRelay = "state.relay";              // i32 [relay_cells]
 inline constexpr const char* kSlotLogits = "out.logits";              // f32 [max_logit_rows][vocab]
 inline constexpr const char* kSlotSampled = "out.tokens";             // i32 [max_logit_rows]

@@ -4,11 +4,13 @@
 
 #include <array>
 
+#include "kernels/api/gated_delta.h"
+
 namespace plumb::model {
 namespace {
 
 // The one visible list of families.
-constexpr std::array<const Architecture*, 2> kArchitectures{&kGptOss, &kLlama};
+constexpr std::array<const Architecture*, 3> kArchitectures{&kGptOss, &kLlama, &kPlumbHybrid};
 
 Result<const Architecture*> find(const format::Checkpoint& checkpoint, const format::Config& config) {
   const bool gguf = checkpoint.container() == format::Container::gguf;
@@ -17,6 +19,7 @@ Result<const Architecture*> find(const format::Checkpoint& checkpoint, const for
   std::string known;
   for (const Architecture* a : kArchitectures) {
     const char* theirs = gguf ? a->gguf_name : a->hf_type;
+    if (theirs == nullptr) continue;
     if (name == theirs) return a;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", theirs);
   }
@@ -40,11 +43,25 @@ Status check_attention(const format::Config& config, const AttentionSpec& a, con
   return {};
 }
 
+Status check_recurrent(const format::Config& config, const RecurrentSpec& r, const std::string& where) {
+  const auto bad = [&](std::string what, std::int64_t value) {
+    return fail(ErrorCode::malformed, std::move(what), config.subject(), where, std::to_string(value));
+  };
+  if (r.heads < 1) return bad("there must be at least one recurrent head", r.heads);
+  for (const std::int32_t dim : {r.key_dim, r.value_dim}) {
+    if (dim < 1 || dim > kernels::kMaxStateDim) {
+      return bad(fmt::format("key and value dimensions of a recurrent head must be from 1 to {}", kernels::kMaxStateDim), dim);
+    }
+  }
+  return {};
+}
+
 Status check_spec(const format::Config& config, const DecoderSpec& spec) {
   if (spec.layers.empty()) return fail(ErrorCode::malformed, "the model has no layers", config.subject(), "layers", "0");
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const std::string where = fmt::format("layer {}", i);
     if (const auto* a = std::get_if<AttentionSpec>(&spec.layers[i].mixer)) PLUMB_TRY(check_attention(config, *a, where));
+    if (const auto* r = std::get_if<RecurrentSpec>(&spec.layers[i].mixer)) PLUMB_TRY(check_recurrent(config, *r, where));
     if (const auto* m = std::get_if<MoeSpec>(&spec.layers[i].ffn)) {
       if (m->top_k < 1 || m->top_k > m->experts) {
         return fail(ErrorCode::malformed, fmt::format("experts per token must be from 1 to the {} experts", m->experts),

@@ -17,7 +17,7 @@ namespace plumb::model {
 struct Architecture {
   const char* family;       // DecoderSpec::family
   const char* hf_type;      // config.json "model_type"
-  const char* gguf_name;    // GGUF "general.architecture"
+  const char* gguf_name;    // GGUF "general.architecture"; nullptr: the family has no GGUF form
   // `config` is config.json or the GGUF keys. Errors name the key.
   Result<DecoderSpec> (*read_spec)(const format::Checkpoint& checkpoint, const format::Config& config);
   // Errors: missing_tensor, unexpected_tensor, shape_mismatch, unsupported (element type); each names the tensor.
@@ -39,5 +39,6 @@ Result<DecoderWeights> read_weights(const format::Checkpoint& checkpoint, const 
 // The rows of the table, one per file of this folder.
 extern const Architecture kGptOss;
 extern const Architecture kLlama;
+extern const Architecture kPlumbHybrid;
 
 }  // namespace plumb::model
