@@ -25,7 +25,7 @@ inline Result<std::vector<float>> reference_logits(const std::string& model, con
   PLUMB_ASSIGN(model::DecoderWeights weights, model::read_weights(checkpoint, spec));
   PLUMB_ASSIGN(const kv::KvLayout layout, kv::plan_kv(spec, {.context = rows, .sequences = 1, .chunk_rows = rows}));
   PLUMB_ASSIGN(model::LoweredModel lowered,
-               model::lower(spec, std::move(weights), layout.geometry(), {.max_rows = rows, .max_logit_rows = rows, .sequences = 1}));
+               model::lower(spec, std::move(weights), layout.geometry(), {.max_rows = rows, .max_logit_rows = rows, .sequences = 1, .state_slots = 1}));
   kernels::Program& program = lowered.program;
   PLUMB_TRY(kernels::validate(program));
 
@@ -50,6 +50,7 @@ inline Result<std::vector<float>> reference_logits(const std::string& model, con
   fill(kernels::kSlotPositions, [](std::int32_t i) { return i; });
   fill(kernels::kSlotLogitIndex, [](std::int32_t i) { return i; });
   fill(kernels::kSlotRelayOf, [](std::int32_t) { return -1; });
+  if (model::has_recurrent(spec)) fill(kernels::kSlotStateSlots, [](std::int32_t) { return 0; });  // memory is zero: a fresh state
   for (std::size_t c = 0; c < layout.classes.size(); ++c) {
     fill("kv.c" + std::to_string(c) + ".table", [](std::int32_t i) { return i; });  // table entry i is page i
   }

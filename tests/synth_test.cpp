@@ -97,6 +97,26 @@ TEST(Synth, TinyIsPinned) {
   EXPECT_LT(test::read_file(scratch.file("a")).size(), 500'000U);
 }
 
+TEST(Synth, HybridTinyIsPinnedAndComplete) {
+  const test::ScratchFolder scratch;
+  const json done = synth({"--preset", "hybrid-tiny", "--hf", scratch.file("a")});
+  EXPECT_EQ(done.at("digest"), "1a3191a8f0372a5b16d36559b77dcae9");
+  EXPECT_EQ(done.at("geometry").at("recurrent_layers"), 2);
+  expect_complete(scratch.file("a"));
+
+  const json other = synth({"--preset", "hybrid-tiny", "--layer-types", "recurrent", "--layers", "3", "--recurrent-heads", "2", "--key-dim",
+                            "24", "--value-dim", "40", "--attn", "f32", "--hf", scratch.file("b")});
+  expect_complete(scratch.file("b"));
+  const auto checkpoint = format::Checkpoint::open(scratch.file("b"));
+  ASSERT_TRUE(checkpoint.ok());
+  std::uint64_t elements = 0;
+  for (const format::TensorView& tensor : checkpoint->tensors()) {
+    elements += tensor.elements();
+    EXPECT_TRUE(moments(decoded(tensor)).finite) << tensor.name;
+  }
+  EXPECT_EQ(other.at("parameters"), elements);
+}
+
 TEST(Synth, BothContainersAreComplete) {
   const test::ScratchFolder scratch;
   synth({"-o", scratch.file("tiny.gguf")});
@@ -146,6 +166,10 @@ TEST(Synth, RelationsThatMakeNoSenseAreUsageErrors) {
       {"--layer-types", {"--layer-types", "sliding,wide"}},
       {"--layer-types", {"--layer-types", ""}},
       {"--embed", {"--embed", "q8_0", "--hf", "/no/such/folder"}},
+      {"--layer-types", {"--layer-types", "recurrent,full"}},
+      {"--key-dim", {"--key-dim", "8"}},
+      {"-o", {"--preset", "hybrid-tiny"}},
+      {"--top-k", {"--preset", "hybrid-tiny", "--top-k", "2"}},
   };
   const test::ScratchFolder scratch;
   for (const auto& [field, given] : cases) {

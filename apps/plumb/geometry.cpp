@@ -16,6 +16,21 @@ std::uint64_t layer_parameters(const Geometry& g, std::uint64_t experts) {
   return attention + router + experts * expert + 2 * g.hidden;
 }
 
+std::uint64_t hybrid_parameters(const Geometry& g) {
+  const std::uint64_t attention = 2 * g.hidden * (g.q_width() + g.kv_width());
+  const std::uint64_t recurrent = 2 * g.hidden * (g.key_width() + g.value_width() + g.recurrent_heads) + 2 * g.recurrent_heads;
+  std::uint64_t all = 0;
+  for (const bool is_recurrent : g.recurrent) {
+    all += (is_recurrent ? recurrent : attention) + 3 * g.hidden * g.ffn + 2 * g.hidden;
+  }
+  return all;
+}
+
+// Of the layers, when a token passes through `experts` of each.
+std::uint64_t body_parameters(const Geometry& g, std::uint64_t experts) {
+  return g.hybrid() ? hybrid_parameters(g) : g.layers * layer_parameters(g, experts);
+}
+
 Status need_multiple(const char* option, std::uint64_t value, std::uint64_t of, const std::string& why) {
   if (value % of == 0) return {};
   return usage_error(option, fmt::format("must be a multiple of {}: {}", of, why), std::to_string(value));
@@ -38,6 +53,10 @@ std::vector<Preset> presets() {
       {"moe-1b", "8 layers, hidden 1,024, 16 experts",
        {.layers = 8, .hidden = 1024, .heads = 16, .kv_heads = 4, .head_dim = 64, .experts = 16, .top_k = 4, .ffn = 2048,
         .vocab = 50304, .window = 128}},
+      {"hybrid-tiny", "4 layers, two of them recurrent (the gated delta rule): for tests; --hf only",
+       {.layers = 4, .hidden = 64, .heads = 4, .kv_heads = 2, .head_dim = 16, .ffn = 128, .vocab = 320, .window = 32,
+        .recurrent_heads = 4, .key_dim = 16, .value_dim = 16},
+       "recurrent,sliding,recurrent,full"},
       {"gpt-oss-20b", "the geometry of openai/gpt-oss-20b, 12 GB",
        {.layers = 24, .hidden = 2880, .heads = 64, .kv_heads = 8, .head_dim = 64, .experts = 32, .top_k = 4, .ffn = 2880,
         .vocab = 201088, .window = 128}},
@@ -48,11 +67,11 @@ std::vector<Preset> presets() {
 }
 
 std::uint64_t parameter_count(const Geometry& g) {
-  return 2 * g.vocab * g.hidden + g.hidden + g.layers * layer_parameters(g, g.experts);
+  return 2 * g.vocab * g.hidden + g.hidden + body_parameters(g, g.experts);
 }
 
 std::uint64_t active_parameter_count(const Geometry& g) {
-  return g.hidden + g.vocab * g.hidden + g.hidden + g.layers * layer_parameters(g, g.top_k);
+  return g.hidden + g.vocab * g.hidden + g.hidden + body_parameters(g, g.top_k);
 }
 
 Status check_geometry(const Geometry& g, const MatrixTypes& types) {

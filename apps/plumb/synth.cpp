@@ -1,4 +1,4 @@
-// plumb synth: random-weight checkpoints of the gpt-oss architecture in any geometry.
+// plumb synth: random-weight checkpoints of the gpt-oss architecture and of our hybrid family, in any geometry.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,8 @@ struct Options {
   std::string preset = "tiny";
   // What the command line says over the preset.
   std::optional<std::uint64_t> layers, hidden, heads, kv_heads, head_dim, experts, top_k, ffn, vocab, window, positions;
-  std::string layer_types = "sliding,full";
+  std::optional<std::uint64_t> recurrent_heads, key_dim, value_dim;
+  std::optional<std::string> layer_types;
   std::string attention;
   std::string embedding;
   std::uint64_t seed = 0;
@@ -33,24 +34,46 @@ struct Options {
   int threads = 0;
 };
 
-Result<Geometry> geometry_of(const Options& o) {
-  Geometry g;
+Preset preset_of(const Options& o) {
   for (const Preset& preset : presets()) {
-    if (preset.name == o.preset) g = preset.geometry;
+    if (preset.name == o.preset) return preset;
   }
+  return {};  // the parser knows the names
+}
+
+// Options of the other family would be silently lost.
+Status check_family(const Options& o, bool hybrid) {
+  const std::pair<const char*, bool> foreign[] = {
+      {"--experts", hybrid && o.experts.has_value()},          {"--top-k", hybrid && o.top_k.has_value()},
+      {"--recurrent-heads", !hybrid && o.recurrent_heads.has_value()}, {"--key-dim", !hybrid && o.key_dim.has_value()},
+      {"--value-dim", !hybrid && o.value_dim.has_value()}};
+  for (const auto& [option, given] : foreign) {
+    if (given) return usage_error(option, hybrid ? "hybrid layers are dense" : "only hybrid presets have recurrent layers", o.preset);
+  }
+  return {};
+}
+
+Result<Geometry> geometry_of(const Options& o) {
+  const Preset preset = preset_of(o);
+  Geometry g = preset.geometry;
+  PLUMB_TRY(check_family(o, g.hybrid()));
   const std::pair<const std::optional<std::uint64_t>&, std::uint64_t&> given[] = {
       {o.layers, g.layers},   {o.hidden, g.hidden}, {o.heads, g.heads}, {o.kv_heads, g.kv_heads},
       {o.head_dim, g.head_dim}, {o.experts, g.experts}, {o.top_k, g.top_k}, {o.ffn, g.ffn},
-      {o.vocab, g.vocab},     {o.window, g.window}, {o.positions, g.max_positions}};
+      {o.vocab, g.vocab},     {o.window, g.window}, {o.positions, g.max_positions},
+      {o.recurrent_heads, g.recurrent_heads}, {o.key_dim, g.key_dim}, {o.value_dim, g.value_dim}};
   for (const auto& [option, field] : given) {
     if (option.has_value()) field = *option;
   }
-  std::vector<bool> pattern;
-  for (const std::string& type : CLI::detail::split(o.layer_types, ',')) {
-    if (type != "sliding" && type != "full") return usage_error("--layer-types", "is a list of sliding and full", type);
-    pattern.push_back(type == "sliding");
+  const auto pattern = CLI::detail::split(o.layer_types.value_or(std::string(preset.layer_types)), ',');
+  for (const std::string& type : pattern) {
+    if (type == "sliding" || type == "full" || (g.hybrid() && type == "recurrent")) continue;
+    return usage_error("--layer-types", g.hybrid() ? "is a list of recurrent, sliding and full" : "is a list of sliding and full", type);
   }
-  for (std::uint64_t i = 0; i < g.layers; ++i) g.sliding.push_back(pattern[i % pattern.size()]);
+  for (std::uint64_t i = 0; i < g.layers; ++i) {
+    g.sliding.push_back(pattern[i % pattern.size()] == "sliding");
+    g.recurrent.push_back(pattern[i % pattern.size()] == "recurrent");
+  }
   return g;
 }
 
@@ -71,23 +94,29 @@ std::string model_name(const Options& o) { return fmt::format("synthetic {} (see
 
 nlohmann::ordered_json document(const Options& o, const Geometry& g, const MatrixTypes& types, const Written& written,
                                 std::size_t tensors) {
+  nlohmann::ordered_json geometry = {{"layers", g.layers},
+                                     {"hidden", g.hidden},
+                                     {"heads", g.heads},
+                                     {"kv_heads", g.kv_heads},
+                                     {"head_dim", g.head_dim},
+                                     {"experts", g.experts},
+                                     {"top_k", g.top_k},
+                                     {"ffn", g.ffn},
+                                     {"vocab", g.vocab},
+                                     {"window", g.window},
+                                     {"sliding_layers", std::count(g.sliding.begin(), g.sliding.end(), true)},
+                                     {"attn", to_string(types.attention)},
+                                     {"embed", to_string(types.embedding)}};
+  if (g.hybrid()) {
+    geometry["recurrent_layers"] = std::count(g.recurrent.begin(), g.recurrent.end(), true);
+    geometry["recurrent_heads"] = g.recurrent_heads;
+    geometry["key_dim"] = g.key_dim;
+    geometry["value_dim"] = g.value_dim;
+  }
   return {{"container", o.folder.empty() ? "gguf" : "safetensors"},
           {"files", written.files},
           {"seed", o.seed},
-          {"geometry",
-           {{"layers", g.layers},
-            {"hidden", g.hidden},
-            {"heads", g.heads},
-            {"kv_heads", g.kv_heads},
-            {"head_dim", g.head_dim},
-            {"experts", g.experts},
-            {"top_k", g.top_k},
-            {"ffn", g.ffn},
-            {"vocab", g.vocab},
-            {"window", g.window},
-            {"sliding_layers", std::count(g.sliding.begin(), g.sliding.end(), true)},
-            {"attn", to_string(types.attention)},
-            {"embed", to_string(types.embedding)}}},
+          {"geometry", std::move(geometry)},
           {"parameters", parameter_count(g)},
           {"active_parameters", active_parameter_count(g)},
           {"tensors", tensors},
@@ -101,8 +130,10 @@ Result<ExitCode> run(const Options& o, Console& console) {
   PLUMB_ASSIGN(const Geometry geometry, geometry_of(o));
   PLUMB_ASSIGN(const MatrixTypes types, types_of(o));
   PLUMB_TRY(check_geometry(geometry, types));
+  if (o.folder.empty() && geometry.hybrid()) return usage_error("-o", "hybrid models have no GGUF form; use --hf", o.file);
   if (o.folder.empty() && !geometry.alternates()) {
-    return usage_error("--layer-types", "a gpt-oss GGUF file cannot say it: its readers assume sliding,full; use --hf", o.layer_types);
+    return usage_error("--layer-types", "a gpt-oss GGUF file cannot say it: its readers assume sliding,full; use --hf",
+                       o.layer_types.value_or(""));
   }
   const WriteOptions options{.threads = o.threads > 0 ? o.threads : device::usable_cores(), .quiet = console.quiet};
   const VocabularyData vocabulary = synth_vocabulary(geometry.vocab);
@@ -115,7 +146,7 @@ Result<ExitCode> run(const Options& o, Console& console) {
     jobs = synth_gguf_tensors(geometry, types, o.seed);
     PLUMB_ASSIGN(written, write_gguf(o.file, keys, jobs, options));
   } else {
-    jobs = synth_hf_tensors(geometry, types, o.seed);
+    jobs = geometry.hybrid() ? synth_hybrid_tensors(geometry, types, o.seed) : synth_hf_tensors(geometry, types, o.seed);
     PLUMB_ASSIGN(written, write_safetensors(o.folder, jobs, o.shard_mb * 1'000'000, options));
     PLUMB_TRY(write_hf_files(o.folder, geometry, vocabulary, types.attention));
   }
@@ -123,8 +154,10 @@ Result<ExitCode> run(const Options& o, Console& console) {
     console.print_json(document(o, geometry, types, written, jobs.size()));
     return ExitCode::ok;
   }
-  console.print(fmt::format("{}: {} layers, hidden {}, {} experts top-{}; {} parameters, {} active; {} tensors, {}; digest {}\n",
-                            o.folder.empty() ? o.file : o.folder, geometry.layers, geometry.hidden, geometry.experts, geometry.top_k,
+  const std::string kind = geometry.hybrid() ? fmt::format("{} recurrent", std::count(geometry.recurrent.begin(), geometry.recurrent.end(), true))
+                                             : fmt::format("{} experts top-{}", geometry.experts, geometry.top_k);
+  console.print(fmt::format("{}: {} layers, hidden {}, {}; {} parameters, {} active; {} tensors, {}; digest {}\n",
+                            o.folder.empty() ? o.file : o.folder, geometry.layers, geometry.hidden, kind,
                             grouped(parameter_count(geometry)), grouped(active_parameter_count(geometry)), jobs.size(),
                             bytes_text(written.bytes), written.digest));
   return ExitCode::ok;
@@ -147,7 +180,7 @@ Action add_synth(CLI::App& command) {
   }
   command.footer("\nPresets:" + listed +
                  "\n\nThe weights are random and finite: good for speed and memory, meaningless as text. The same options and seed give"
-                 "\nthe same bytes, whatever the number of threads. Even layers are sliding, odd layers full.");
+                 "\nthe same bytes, whatever the number of threads.");
   command.add_option("-o,--output", o.file, "GGUF file to write")->type_name("FILE");
   command.add_option("--hf", o.folder, "folder to write in the Hugging Face layout instead")->type_name("DIR");
   command.add_option("--preset", o.preset, "geometry to start from")->check(CLI::IsMember(names))->capture_default_str();
@@ -168,8 +201,11 @@ Action add_synth(CLI::App& command) {
   add_size(command, "--vocab", o.vocab, 1U << 24, "vocabulary, at least 266");
   add_size(command, "--window", o.window, 1U << 24, "positions a sliding layer sees");
   add_size(command, "--positions", o.positions, 1U << 24, "most positions of a sequence");
-  command.add_option("--layer-types", o.layer_types, "repeated over the layers; other patterns need --hf")
-      ->capture_default_str()
+  add_size(command, "--recurrent-heads", o.recurrent_heads, 4096, "heads of a recurrent layer; hybrid presets only");
+  add_size(command, "--key-dim", o.key_dim, 512, "rows of a recurrent head's state; hybrid presets only");
+  add_size(command, "--value-dim", o.value_dim, 512, "columns of a recurrent head's state; hybrid presets only");
+  command.add_option("--layer-types", o.layer_types,
+                     "repeated over the layers: sliding,full unless the preset says otherwise; other patterns need --hf")
       ->group("Geometry");
   return [options](Console& console) { return run(*options, console); };
 }

@@ -11,9 +11,45 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json config_document(const Geometry& g, const VocabularyData& v, DType dtype) {
-  ordered_json layer_types = ordered_json::array();
-  for (const bool sliding : g.sliding) layer_types.push_back(sliding ? "sliding_attention" : "full_attention");
+const char* dtype_text(DType dtype) {
+  return dtype == DType::bf16 ? "bfloat16" : dtype == DType::f16 ? "float16" : "float32";
+}
+
+ordered_json layer_types_of(const Geometry& g) {
+  ordered_json types = ordered_json::array();
+  for (std::size_t i = 0; i < g.layers; ++i) {
+    types.push_back(g.recurrent[i] ? "recurrent" : g.sliding[i] ? "sliding_attention" : "full_attention");
+  }
+  return types;
+}
+
+ordered_json hybrid_document(const Geometry& g, const VocabularyData& v, DType dtype) {
+  return {{"architectures", {"PlumbHybridForCausalLM"}},
+          {"model_type", "plumb_hybrid"},
+          {"hidden_act", "silu"},
+          {"hidden_size", g.hidden},
+          {"intermediate_size", g.ffn},
+          {"num_hidden_layers", g.layers},
+          {"layer_types", layer_types_of(g)},
+          {"num_attention_heads", g.heads},
+          {"num_key_value_heads", g.kv_heads},
+          {"head_dim", g.head_dim},
+          {"sliding_window", g.window},
+          {"recurrent_heads", g.recurrent_heads},
+          {"recurrent_key_dim", g.key_dim},
+          {"recurrent_value_dim", g.value_dim},
+          {"rms_norm_eps", g.norm_eps},
+          {"rope_theta", g.rope_theta},
+          {"max_position_embeddings", g.max_positions},
+          {"tie_word_embeddings", false},
+          {"vocab_size", g.vocab},
+          {"torch_dtype", dtype_text(dtype)},
+          {"bos_token_id", v.bos},
+          {"eos_token_id", v.eos},
+          {"pad_token_id", v.pad}};
+}
+
+ordered_json gpt_oss_document(const Geometry& g, const VocabularyData& v, DType dtype) {
   return {{"architectures", {"GptOssForCausalLM"}},
           {"model_type", "gpt_oss"},
           {"attention_bias", true},
@@ -28,7 +64,7 @@ ordered_json config_document(const Geometry& g, const VocabularyData& v, DType d
           {"num_local_experts", g.experts},
           {"num_experts_per_tok", g.top_k},
           {"experts_per_token", g.top_k},
-          {"layer_types", std::move(layer_types)},
+          {"layer_types", layer_types_of(g)},
           {"sliding_window", g.window},
           {"rms_norm_eps", g.norm_eps},
           {"rope_theta", g.rope_theta},
@@ -44,7 +80,7 @@ ordered_json config_document(const Geometry& g, const VocabularyData& v, DType d
             {"truncate", false}}},
           {"tie_word_embeddings", false},
           {"vocab_size", g.vocab},
-          {"torch_dtype", dtype == DType::bf16 ? "bfloat16" : dtype == DType::f16 ? "float16" : "float32"},
+          {"torch_dtype", dtype_text(dtype)},
           {"bos_token_id", v.bos},
           {"eos_token_id", v.eos},
           {"pad_token_id", v.pad},
@@ -109,7 +145,7 @@ Status write_json(const std::string& path, const ordered_json& document) {
 }  // namespace
 
 Status write_hf_files(const std::string& folder, const Geometry& g, const VocabularyData& v, DType dtype) {
-  PLUMB_TRY(write_json(folder + "/config.json", config_document(g, v, dtype)));
+  PLUMB_TRY(write_json(folder + "/config.json", g.hybrid() ? hybrid_document(g, v, dtype) : gpt_oss_document(g, v, dtype)));
   PLUMB_TRY(write_json(folder + "/generation_config.json",
                        {{"bos_token_id", v.bos}, {"do_sample", true}, {"eos_token_id", v.all_eos}, {"pad_token_id", v.pad}}));
   PLUMB_TRY(write_json(folder + "/tokenizer_config.json",

@@ -19,6 +19,12 @@ constexpr float kNormSpread = 0.1F;     // around 1
 constexpr float kBiasSpread = 0.05F;    // around 0
 constexpr float kRouterSpread = 0.05F;  // of router biases: too small to prefer an expert
 constexpr float kSinkSpread = 1.0F;     // of attention sinks, beside scores of rms 1
+// A recurrent head forgets by alpha = exp(-rate softplus(decay)), with decay = projection (rms kDecayRms) + bias and rate =
+// exp(A_log): biases of -4.5 +- 1.5 put nearly all alphas into 0.9 .. 0.999, memories of 10 to 1,000 tokens.
+constexpr float kDecayRms = 0.3F;
+constexpr float kDecayBias = -4.5F;
+constexpr float kDecayBiasSpread = 1.5F;
+constexpr float kDecayRateSpread = 0.25F;  // of A_log, around 0
 
 class Builder {
  public:
@@ -123,6 +129,45 @@ std::vector<TensorJob> synth_hf_tensors(const Geometry& g, const MatrixTypes& ty
     b.add(experts + "down_proj_blocks", DType::u8, {g.experts, g.hidden, ffn_blocks, 16}, 16 * ffn_blocks, hf_codes_fill(down));
     b.add(experts + "down_proj_scales", DType::u8, {g.experts, g.hidden, ffn_blocks}, ffn_blocks, hf_scales_fill(down));
     b.vector(experts + "down_proj_bias", role + "down.bias", DType::bf16, {g.experts, g.hidden}, 0, kBiasSpread);
+  }
+  b.vector("model.norm.weight", "final_norm", DType::bf16, {g.hidden}, 1, kNormSpread);
+  b.matrix("lm_head.weight", "head", types.embedding, {g.vocab, g.hidden}, fan_in_rms(g.hidden));
+  return b.take();
+}
+
+std::vector<TensorJob> synth_hybrid_tensors(const Geometry& g, const MatrixTypes& types, std::uint64_t seed) {
+  Builder b(seed);
+  b.matrix("model.embed_tokens.weight", "embedding", types.embedding, {g.vocab, g.hidden}, kEmbeddingRms);
+  for (std::uint64_t i = 0; i < g.layers; ++i) {
+    const std::string prefix = "model.layers." + std::to_string(i) + ".";
+    const std::string role = layer_role(i);
+    const auto matrix = [&](const char* name, const char* part, std::uint64_t out, std::uint64_t in) {
+      b.matrix(prefix + name + ".weight", role + part, types.attention, {out, in}, fan_in_rms(in));
+    };
+    const auto vector = [&](const char* name, const char* part, std::uint64_t n, float center, float spread) {
+      b.vector(prefix + name, role + part, DType::bf16, {n}, center, spread);
+    };
+    vector("input_layernorm.weight", "mixer_norm", g.hidden, 1, kNormSpread);
+    if (g.recurrent[i]) {
+      matrix("recurrent.q_proj", "q", g.key_width(), g.hidden);
+      matrix("recurrent.k_proj", "k", g.key_width(), g.hidden);
+      matrix("recurrent.v_proj", "v", g.value_width(), g.hidden);
+      matrix("recurrent.beta_proj", "beta", g.recurrent_heads, g.hidden);
+      b.matrix(prefix + "recurrent.decay_proj.weight", role + "decay", types.attention, {g.recurrent_heads, g.hidden},
+               kDecayRms * fan_in_rms(g.hidden));
+      vector("recurrent.decay_bias", "decay.bias", g.recurrent_heads, kDecayBias, kDecayBiasSpread);
+      vector("recurrent.A_log", "decay.rate", g.recurrent_heads, 0, kDecayRateSpread);
+      matrix("recurrent.o_proj", "o", g.hidden, g.value_width());
+    } else {
+      matrix("self_attn.q_proj", "q", g.q_width(), g.hidden);
+      matrix("self_attn.k_proj", "k", g.kv_width(), g.hidden);
+      matrix("self_attn.v_proj", "v", g.kv_width(), g.hidden);
+      matrix("self_attn.o_proj", "o", g.hidden, g.q_width());
+    }
+    vector("post_attention_layernorm.weight", "ffn_norm", g.hidden, 1, kNormSpread);
+    matrix("mlp.gate_proj", "gate", g.ffn, g.hidden);
+    matrix("mlp.up_proj", "up", g.ffn, g.hidden);
+    matrix("mlp.down_proj", "down", g.hidden, g.ffn);
   }
   b.vector("model.norm.weight", "final_norm", DType::bf16, {g.hidden}, 1, kNormSpread);
   b.matrix("lm_head.weight", "head", types.embedding, {g.vocab, g.hidden}, fan_in_rms(g.hidden));
