@@ -102,6 +102,17 @@ TEST(Hybrid, SpecSaysWhatEachLayerIs) {
   EXPECT_EQ(model::recurrent_state_bytes(attention_only), 0U);
 }
 
+TEST(Hybrid, InspectCountsTheState) {
+  const HybridModel model;
+  const test::Finished done = test::run_plumb({"inspect", model.path(), "--json"});
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto document = nlohmann::json::parse(done.out);
+  EXPECT_EQ(document.at("model").at("layers").at(0).at("class"), "recurrent");
+  EXPECT_EQ(document.at("memory").at("state_bytes"), 8192);
+  const auto& read = document.at("per_token");
+  EXPECT_EQ(read.at("bytes_at_depth"), read.at("weights_bytes").get<int>() + read.at("kv_bytes_at_depth").get<int>() + 8192);
+}
+
 TEST(Hybrid, ConfigurationErrorsNameTheKey) {
   const HybridModel model;
   struct Case {

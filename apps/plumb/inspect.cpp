@@ -156,13 +156,15 @@ void add_model(ordered_json& document, const Model& m, const Options& o) {
                   {"bytes_at_ctx", c.bytes_at_context}});
   }
   document["memory"] = {{"weights", std::move(held)}, {"weights_bytes", f.weight_bytes()}, {"ctx", f.context},
-                        {"kv_type", o.kv_type}, {"kv", std::move(kv)}, {"kv_bytes", f.kv_bytes()}};
+                        {"kv_type", o.kv_type}, {"kv", std::move(kv)}, {"kv_bytes", f.kv_bytes()},
+                        {"state_bytes", f.state_bytes}};
   document["per_token"] = {{"weights", std::move(read)},
                            {"weights_bytes", f.weight_bytes_per_token()},
                            {"depth", f.depth},
                            {"kv_bytes_at_depth", f.kv_bytes_read_at_depth()},
-                           {"bytes_at_0", f.weight_bytes_per_token() + f.kv_bytes_read_at_zero},
-                           {"bytes_at_depth", f.weight_bytes_per_token() + f.kv_bytes_read_at_depth()}};
+                           {"state_bytes", f.state_bytes},
+                           {"bytes_at_0", f.bytes_read_at_zero()},
+                           {"bytes_at_depth", f.bytes_read_at_depth()}};
 }
 
 ordered_json error_document(const Error& e) {
@@ -212,9 +214,12 @@ void print_model(Console& console, const Model& m, const Options& o) {
     console.print(fmt::format("{:<24} {:>6} {:>10} {:>14} {:>16}\n", name, c.layers, bytes_text(c.bytes_per_position * 1000),
                               bytes_text(c.bytes_at_context), bytes_text(c.bytes_read_at_depth)));
   }
-  console.print(fmt::format("\nread per decoded token: {} at depth 0, {} at depth {}\n",
-                            bytes_text(f.weight_bytes_per_token() + f.kv_bytes_read_at_zero),
-                            bytes_text(f.weight_bytes_per_token() + f.kv_bytes_read_at_depth()), f.depth));
+  if (f.recurrent_layers > 0) {
+    console.print(fmt::format("\nrecurrent state of {} layers: {} a sequence, read and written for each token\n", f.recurrent_layers,
+                              bytes_text(f.state_bytes)));
+  }
+  console.print(fmt::format("\nread per decoded token: {} at depth 0, {} at depth {}\n", bytes_text(f.bytes_read_at_zero()),
+                            bytes_text(f.bytes_read_at_depth()), f.depth));
 }
 
 Result<ExitCode> run(const Options& o, Console& console) {

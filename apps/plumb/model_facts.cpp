@@ -103,6 +103,10 @@ Result<ModelFacts> model_facts(const model::DecoderSpec& spec, const model::Deco
   facts.context = o.context;
   facts.depth = o.depth;
   facts.weights = count_weights(spec, weights);
+  facts.state_bytes = model::recurrent_state_bytes(spec);
+  facts.recurrent_layers = std::count_if(spec.layers.begin(), spec.layers.end(), [](const model::LayerSpec& layer) {
+    return std::holds_alternative<model::RecurrentSpec>(layer.mixer);
+  });
   PLUMB_ASSIGN(const kv::KvLayout layout,
                kv::plan_kv(spec, {.context = o.context, .chunk_rows = o.chunk_rows, .format = o.kv}));
   for (const kv::KvClass& c : layout.classes) {

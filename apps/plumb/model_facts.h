@@ -40,6 +40,10 @@ struct ModelFacts {
   std::uint64_t kv_bytes() const;
   std::uint64_t kv_bytes_read_at_depth() const;
   std::uint64_t kv_bytes_read_at_zero = 0;
+  std::uint64_t state_bytes = 0;     // of one sequence over all recurrent layers; each token reads all of it
+  std::int64_t recurrent_layers = 0;
+  std::uint64_t bytes_read_at_zero() const { return weight_bytes_per_token() + state_bytes + kv_bytes_read_at_zero; }
+  std::uint64_t bytes_read_at_depth() const { return weight_bytes_per_token() + state_bytes + kv_bytes_read_at_depth(); }
 };
 
 struct FactsOptions {
