@@ -54,10 +54,12 @@ class ProgramRun {
       cells(kernels::kSlotPositions)[r] = row.position;
       cells(kernels::kSlotSequences)[r] = row.sequence;
       for (std::size_t c = 0; c < classes_; ++c) cells(kernels::kSlotWriteSequences + std::to_string(c))[r] = row.sequence;
+      cells(kernels::kSlotAdvance)[r] = row.sequence;
       cells(kernels::kSlotLogitIndex)[r] = r;
       cells(kernels::kSlotRelayOf)[r] = -1;
       reinterpret_cast<kernels::SampleParams*>(cells(kernels::kSlotSampleParams))[r] = {};
     }
+    std::fill_n(cells(kernels::kSlotEditOffsets), count + 1, 0);
     std::vector<kernels::Phase> phases = bound_;
     for (kernels::Phase& phase : phases) phase.op->set_rows(phase.args.data(), count);
     if (queue_ == nullptr) {
@@ -113,8 +115,8 @@ class ProgramRun {
     classes_ = layout.classes.size();
     const auto geometry = layout.geometry();
     PLUMB_ASSIGN(lowered_, model::lower(spec_, std::move(weights), geometry,
-                                        {.max_rows = options_.rows, .max_logit_rows = options_.rows, .relay_cells = 1,
-                                         .state_slots = options_.state_slots, .sequences = options_.sequences}));
+                                        {.max_rows = options_.rows, .max_logit_rows = options_.rows, .sequences = options_.sequences,
+                                         .state_slots = options_.state_slots}));
     PLUMB_TRY(kernels::validate(program()));
     std::vector<std::byte*> bases(program().slots.size());
     for (std::size_t s = 0; s < bases.size(); ++s) {
