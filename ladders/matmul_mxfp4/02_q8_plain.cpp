@@ -13,9 +13,9 @@
 
 namespace {
 
-using plumb::kernels::Q8Row;
+using plumb::kernels::Q8Block;
 
-float dot(const std::byte* row, const Q8Row& x, int blocks) {
+float dot(const std::byte* row, const Q8Block* x, int blocks) {
   const __m256i values = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12));
   const __m256i ones = _mm256_set1_epi16(1);
   __m256 sum = _mm256_setzero_ps();
@@ -24,9 +24,9 @@ float dot(const std::byte* row, const Q8Row& x, int blocks) {
     const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 1));
     const __m256i nibbles = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(codes, 4), codes), _mm256_set1_epi8(15));
     const __m256i w = _mm256_shuffle_epi8(values, nibbles);
-    const __m256i q = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x.codes + 32 * b));
+    const __m256i q = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x[b].codes));
     const __m256i products = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(q, w)), ones);
-    const float scale = std::bit_cast<float>((static_cast<std::uint32_t>(block[0]) - 1) << 23) * x.scales[b];
+    const float scale = std::bit_cast<float>((static_cast<std::uint32_t>(block[0]) - 1) << 23) * x[b].scale;
     sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), _mm256_set1_ps(scale), sum);
   }
   float lanes[8];
@@ -38,7 +38,7 @@ void rung(const plumb::ladder::Problem& p, float* out) {
   for (std::int64_t n = 0; n < p.outputs; ++n) {
     const std::byte* row = p.stored.data() + n * p.weight.row_stride;
     for (std::int64_t r = 0; r < p.rows; ++r) {
-      const Q8Row x(p.in_q8.data() + r * static_cast<std::int64_t>(plumb::kernels::q8_row_bytes(p.cols)), p.cols);
+      const Q8Block* x = plumb::kernels::q8_row(p.in_q8.data(), r, p.cols);
       out[r * p.outputs + n] = dot(row, x, p.blocks());
     }
   }

@@ -13,7 +13,7 @@
 
 namespace {
 
-using plumb::kernels::Q8Row;
+using plumb::kernels::Q8Block;
 
 __m256i four(const std::int8_t* from) {
   std::int32_t codes;
@@ -21,7 +21,7 @@ __m256i four(const std::int8_t* from) {
   return _mm256_set1_epi32(codes);
 }
 
-void dot8(const std::byte* data, const std::byte* scales, const Q8Row& x, int blocks, float* out) {
+void dot8(const std::byte* data, const std::byte* scales, const Q8Block* x, int blocks, float* out) {
   const __m256i values = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12));
   const __m256i low = _mm256_set1_epi8(15);
   const __m256i ones = _mm256_set1_epi16(1);
@@ -35,13 +35,13 @@ void dot8(const std::byte* data, const std::byte* scales, const Q8Row& x, int bl
       for (int half = 0; half < 2; ++half) {
         const __m256i nibbles = _mm256_and_si256(half == 0 ? codes : _mm256_srli_epi16(codes, 4), low);
         const __m256i w = _mm256_shuffle_epi8(values, nibbles);
-        const __m256i q = _mm256_sign_epi8(four(x.codes + 32 * b + 16 * half + 4 * v), w);
+        const __m256i q = _mm256_sign_epi8(four(x[b].codes + 16 * half + 4 * v), w);
         sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(w), q), ones));
       }
     }
     const __m128i exponents = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales + 8 * b));
     const __m256 scale = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(exponents), 23));
-    total = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(x.scales[b])), scale, total);
+    total = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(x[b].scale)), scale, total);
   }
   _mm256_storeu_ps(out, total);
 }
@@ -49,7 +49,7 @@ void dot8(const std::byte* data, const std::byte* scales, const Q8Row& x, int bl
 void rung(const plumb::ladder::Problem& p, float* out) {
   for (std::int64_t n = 0; n < p.outputs; n += 8) {
     for (std::int64_t r = 0; r < p.rows; ++r) {
-      const Q8Row x(p.in_q8.data() + r * static_cast<std::int64_t>(plumb::kernels::q8_row_bytes(p.cols)), p.cols);
+      const Q8Block* x = plumb::kernels::q8_row(p.in_q8.data(), r, p.cols);
       dot8(p.packed.data() + n * p.weight_packed.row_stride, p.packed_scales.data() + n * p.weight_packed.scale_row_stride, x, p.blocks(),
            out + r * p.outputs + n);
     }

@@ -142,7 +142,7 @@ class Lowering {
     last_ = scratch("last", logit_rows() * hidden);
     if (limits_.act == Act::q8) {
       const std::uint64_t widest = std::max({rows() * std::max({hidden, mixed, dense_ffn, moe_ffn}), logit_rows() * hidden});
-      q8_ = program().add_slot("q8", SlotKind::activation, q8_row_bytes(static_cast<std::int64_t>(widest)));
+      q8_ = program().add_slot("q8", SlotKind::activation, q8_row_bytes(static_cast<std::int64_t>(widest + kQ8Block - 1)));
     }
   }
 

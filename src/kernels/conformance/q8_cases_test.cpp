@@ -80,20 +80,20 @@ TEST(Quantize, IsWithinHalfAStepOfTheInput) {
   random.values(in.data(), 96);
   std::vector<std::byte> out(q8_row_bytes(96));
   reference(QuantizeArgs{.out = host_ref(out.data()), .in = host_ref<const float>(in.data()), .cols = 96, .rows = 1});
-  const Q8Row row(out.data(), 96);
   for (int b = 0; b < 3; ++b) {
+    const Q8Block& block = q8_row(out.data(), 0, 96)[b];
     int sums[2] = {0, 0};
     float largest = 0;
     for (int k = 0; k < kQ8Block; ++k) {
       const float x = in[static_cast<std::size_t>(b * kQ8Block + k)];
-      const int code = row.codes[b * kQ8Block + k];
-      EXPECT_LE(std::fabs(x - row.scales[b] * static_cast<float>(code)), 0.5001F * row.scales[b]);
+      const int code = block.codes[k];
+      EXPECT_LE(std::fabs(x - block.scale * static_cast<float>(code)), 0.5001F * block.scale);
       largest = std::max(largest, std::fabs(x));
       sums[k % 4 / 2] -= code;
     }
-    EXPECT_FLOAT_EQ(row.scales[b] * 127, largest);
-    EXPECT_EQ(row.sums[2 * b], sums[0]);
-    EXPECT_EQ(row.sums[2 * b + 1], sums[1]);
+    EXPECT_FLOAT_EQ(block.scale * 127, largest);
+    EXPECT_EQ(block.sums[0], sums[0]);
+    EXPECT_EQ(block.sums[1], sums[1]);
   }
 }
 

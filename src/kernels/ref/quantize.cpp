@@ -1,39 +1,34 @@
 #include <cmath>
-#include <cstring>
 
 #include "kernels/ref/reference.h"
 
 namespace plumb::kernels {
 namespace {
 
-void quantize_block(const float* x, std::int8_t* codes, float* scale, std::int16_t* sums) {
+void quantize_block(const float* x, Q8Block& out) {
   float largest = 0;
   bool finite = true;
   for (int k = 0; k < kQ8Block; ++k) {
     finite = finite && std::isfinite(x[k]);
     largest = std::fmax(largest, std::fabs(x[k]));
   }
-  std::memset(codes, 0, kQ8Block);
-  sums[0] = sums[1] = 0;
-  *scale = finite ? 0.0F : std::nanf("");
+  out = {};
+  out.scale = finite ? 0.0F : std::nanf("");
   if (!finite || largest < kQ8Smallest) return;
-  *scale = largest / static_cast<float>(kQ8MaxCode);
+  out.scale = largest / static_cast<float>(kQ8MaxCode);
   const float inverse = static_cast<float>(kQ8MaxCode) / largest;
   for (int k = 0; k < kQ8Block; ++k) {
-    codes[k] = static_cast<std::int8_t>(std::nearbyint(x[k] * inverse));
-    sums[k % 4 / 2] = static_cast<std::int16_t>(sums[k % 4 / 2] - codes[k]);
+    out.codes[k] = static_cast<std::int8_t>(std::nearbyint(x[k] * inverse));
+    out.sums[k % 4 / 2] = static_cast<std::int16_t>(out.sums[k % 4 / 2] - out.codes[k]);
   }
 }
 
 }  // namespace
 
 void reference(const QuantizeArgs& a) {
-  for (std::int64_t v = 0; v < std::int64_t{a.rows} * a.groups; ++v) {
-    const Q8Row row(a.out.get() + v * static_cast<std::int64_t>(q8_row_bytes(a.cols)), a.cols);
-    for (std::int64_t b = 0; b < a.cols / kQ8Block; ++b) {
-      quantize_block(a.in.get() + v * a.cols + b * kQ8Block, const_cast<std::int8_t*>(row.codes) + b * kQ8Block,
-                     const_cast<float*>(row.scales) + b, const_cast<std::int16_t*>(row.sums) + b * 2);
-    }
+  auto* blocks = reinterpret_cast<Q8Block*>(a.out.get());
+  for (std::int64_t b = 0; b < std::int64_t{a.rows} * a.groups * (a.cols / kQ8Block); ++b) {
+    quantize_block(a.in.get() + b * kQ8Block, blocks[b]);
   }
 }
 

@@ -78,8 +78,8 @@ std::vector<double> weight_row(const WeightView& w, std::int64_t expert, std::in
 std::vector<double> activation_row(const Ref<const float>& in, const Ref<const std::byte>& in_q8, std::int64_t row, std::int64_t cols) {
   if (in) return {in.get() + row * cols, in.get() + (row + 1) * cols};
   std::vector<double> out;
-  const Q8Row q(in_q8.get() + row * static_cast<std::int64_t>(q8_row_bytes(cols)), cols);
-  for (std::int64_t k = 0; k < cols; ++k) out.push_back(double{q.scales[k / kQ8Block]} * q.codes[k]);
+  const Q8Block* blocks = q8_row(in_q8.get(), row, cols);
+  for (std::int64_t k = 0; k < cols; ++k) out.push_back(double{blocks[k / kQ8Block].scale} * blocks[k / kQ8Block].codes[k % kQ8Block]);
   return out;
 }
 

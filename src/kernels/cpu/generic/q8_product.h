@@ -29,31 +29,30 @@ struct PackedRows {
 
 // sums[r * stride + j] = x[r] . row (8 * group + j), for R rows and j < 8.
 template <WeightFormat F, int R>
-inline void q8_dot_group(const PackedRows& w, std::int64_t group, const Q8Row* x, float* sums, std::int64_t stride) {
+inline void q8_dot_group(const PackedRows& w, std::int64_t group, const Q8Block* const* x, float* sums, std::int64_t stride) {
   const std::int64_t blocks = w.cols / kQ8Block;
   const std::int64_t block_bytes = w.group_bytes / blocks;
   const std::int64_t scale_bytes = w.scale_group_bytes / blocks;
   const std::byte* data = w.data + group * w.group_bytes;
   const std::byte* scales = w.scales + group * w.scale_group_bytes;
+  const Q8Block* rows[R];
   F32x8 acc[R];
-  for (int r = 0; r < R; ++r) acc[r] = zero8();
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    F32x8 dots[R];
-    const F32x8 scale = Q8Block<F>::template dots<R>(data + b * block_bytes, scales + b * scale_bytes, x, b, dots);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) acc[r] = mul_add(dots[r] * splat(x[r].scales[b]), scale, acc[r]);
+  for (int r = 0; r < R; ++r) {
+    rows[r] = x[r];
+    acc[r] = zero8();
   }
+  for (std::int64_t b = 0; b < blocks; ++b) PackedBlock<F>::template add<R>(data + b * block_bytes, scales + b * scale_bytes, rows, b, acc);
   for (int r = 0; r < R; ++r) store8(sums + r * stride, acc[r]);
 }
 
 template <WeightFormat F, int R>
-void q8_dot_rows(const PackedRows& w, std::int64_t first, int groups, const Q8Row* x, float* sums, std::int64_t stride) {
+void q8_dot_rows(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, float* sums, std::int64_t stride) {
   for (int g = 0; g < groups; ++g) q8_dot_group<F, R>(w, first + g, x, sums + 8 * g, stride);
 }
 
 // sums[r * stride + j] = x[r] . row (8 * first + j), r < rows, j < 8 * groups. REQUIRES: 1 <= rows <= kQ8TileRows.
 template <WeightFormat F>
-void q8_dot(const PackedRows& w, std::int64_t first, int groups, const Q8Row* x, int rows, float* sums, std::int64_t stride) {
+void q8_dot(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, int rows, float* sums, std::int64_t stride) {
   switch (rows) {
     case 1: return q8_dot_rows<F, 1>(w, first, groups, x, sums, stride);
     case 2: return q8_dot_rows<F, 2>(w, first, groups, x, sums, stride);
@@ -80,7 +79,7 @@ struct Q8Plan {
   std::int64_t tasks() const { return (outputs + panel - 1) / panel * row_blocks(); }
 };
 
-using Q8DotFn = void (*)(const PackedRows& w, std::int64_t first, int groups, const Q8Row* x, int rows, float* sums,
+using Q8DotFn = void (*)(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, int rows, float* sums,
                          std::int64_t stride);
 
 // The q8 path of the ops that multiply (product.h has the other): what they need to know of activations and weights.
@@ -92,8 +91,8 @@ struct Q8Path {
 
   // Row i of the activations of an op.
   template <class Args>
-  static Q8Row input(const Args& a, std::int64_t i, std::int64_t cols) {
-    return Q8Row(a.in_q8.get() + i * static_cast<std::int64_t>(q8_row_bytes(cols)), cols);
+  static const Q8Block* input(const Args& a, std::int64_t i, std::int64_t cols) {
+    return q8_row(a.in_q8.get(), i, cols);
   }
 
   // As run_product.
@@ -106,7 +105,7 @@ struct Q8Path {
     alignas(32) float buffer[M][kQ8TileRows][kQ8Panel];
     for (std::int64_t i = lo; i < hi; i += kQ8TileRows) {
       const int rows = static_cast<int>(hi - i < kQ8TileRows ? hi - i : kQ8TileRows);
-      Q8Row x[kQ8TileRows];
+      const Q8Block* x[kQ8TileRows];
       for (int r = 0; r < rows; ++r) x[r] = in(i + r);
       for (int m = 0; m < M; ++m) dot(weights[m], first / 8, (count + 7) / 8, x, rows, buffer[m][0], kQ8Panel);
       for (int r = 0; r < rows; ++r) {

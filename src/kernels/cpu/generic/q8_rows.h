@@ -4,17 +4,10 @@
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 void quantize(const QuantizeArgs& a, device::Worker& w) {
-  const std::int64_t blocks = a.cols / kQ8Block;
-  // Four blocks are 512 bytes: shares of one row begin on lines of their own.
-  const auto [lo, hi] = w.share(std::int64_t{a.rows} * a.groups * blocks, 4);
-  for (std::int64_t i = lo; i < hi; ++i) {
-    const std::int64_t b = i % blocks;
-    const std::int64_t vector = i / blocks;
-    std::byte* row = a.out.get() + vector * static_cast<std::int64_t>(q8_row_bytes(a.cols));
-    quantize_block(a.in.get() + i * kQ8Block, reinterpret_cast<std::int8_t*>(row) + b * kQ8Block,
-                   reinterpret_cast<float*>(row + a.cols) + b,
-                   reinterpret_cast<std::int16_t*>(row + a.cols + blocks * 4) + 2 * b);
-  }
+  auto* blocks = reinterpret_cast<Q8Block*>(a.out.get());
+  // Eight blocks are five lines: workers write lines of their own.
+  const auto [lo, hi] = w.share(std::int64_t{a.rows} * a.groups * (a.cols / kQ8Block), 8);
+  for (std::int64_t b = lo; b < hi; ++b) quantize_block(a.in.get() + b * kQ8Block, blocks[b]);
 }
 
 // The codes of a stored block as they are packed, and its scale. `data` is the block, `scale` its byte where scales lie apart.

@@ -26,32 +26,31 @@ inline float packed_scale(const std::byte* scales, int row) {
   }
 }
 
+// A block of eight packed rows. `add` adds its products with block b of R rows of activations to acc[r].
 template <WeightFormat F>
-struct Q8Block {
-  // dots[r] = the eight integer sums of block b with row r. Returns what they are to be multiplied by.
+struct PackedBlock {
   template <int R>
-  static F32x8 dots(const std::byte* data, const std::byte* scales, const Q8Row* x, std::int64_t b, F32x8 (&dots)[R]) {
+  static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
     std::int32_t w[8][kQ8Block];
-    float scale[8];
+    float factors[8];
     for (int row = 0; row < 8; ++row) {
       for (int k = 0; k < kQ8Block; ++k) w[row][k] = packed_code<F>(data, row, k);
-      scale[row] = packed_scale<F>(scales, row);
+      factors[row] = packed_scale<F>(scales, row);
     }
     for (int r = 0; r < R; ++r) {
       float sums[8];
       for (int row = 0; row < 8; ++row) {
         std::int32_t sum = 0;
-        for (int k = 0; k < kQ8Block; ++k) sum += w[row][k] * x[r].codes[b * kQ8Block + k];
+        for (int k = 0; k < kQ8Block; ++k) sum += w[row][k] * x[r][b].codes[k];
         sums[row] = static_cast<float>(sum);
       }
-      dots[r] = load8(sums);
+      acc[r] = mul_add(load8(sums) * splat(x[r][b].scale), load8(factors), acc[r]);
     }
-    return load8(scale);
   }
 };
 
 // One block of quantize.h.
-inline void quantize_block(const float* x, std::int8_t* codes, float* scale, std::int16_t* sums) {
+inline void quantize_block(const float* x, Q8Block& out) {
   float largest = 0;
   bool finite = true;
   for (int k = 0; k < kQ8Block; ++k) {
@@ -59,15 +58,14 @@ inline void quantize_block(const float* x, std::int8_t* codes, float* scale, std
     finite = finite && magnitude <= std::numeric_limits<float>::max();
     largest = magnitude > largest ? magnitude : largest;
   }
-  std::memset(codes, 0, kQ8Block);
-  sums[0] = sums[1] = 0;
-  *scale = finite ? 0.0F : std::numeric_limits<float>::quiet_NaN();
+  std::memset(&out, 0, sizeof out);
+  out.scale = finite ? 0.0F : std::numeric_limits<float>::quiet_NaN();
   if (!finite || largest < kQ8Smallest) return;
-  *scale = largest / static_cast<float>(kQ8MaxCode);
+  out.scale = largest / static_cast<float>(kQ8MaxCode);
   const float inverse = static_cast<float>(kQ8MaxCode) / largest;
   for (int k = 0; k < kQ8Block; ++k) {
-    codes[k] = static_cast<std::int8_t>(std::nearbyint(x[k] * inverse));
-    sums[k % 4 / 2] = static_cast<std::int16_t>(sums[k % 4 / 2] - codes[k]);
+    out.codes[k] = static_cast<std::int8_t>(std::nearbyint(x[k] * inverse));
+    out.sums[k % 4 / 2] = static_cast<std::int16_t>(out.sums[k % 4 / 2] - out.codes[k]);
   }
 }
 
