@@ -6,7 +6,7 @@
 //   request.prompt = "Once upon a time";
 //   auto done = engine->generate(request, [](const plumb::Event& e) { std::fputs(e.text.c_str(), stdout); return true; });
 //
-// Requests and events are plain values: they can be written to a file or sent to another process.
+// Requests and events are plain values: they can be written to a file or sent to another process (plumb/wire.h).
 #pragma once
 
 #include <cstdint>
@@ -64,6 +64,7 @@ struct Request {
   // first of them, whatever the prefix tree holds.
   std::vector<std::int32_t> logit_positions;
   bool token_logits = false;                  // deliver the logits of every generated token with it
+  bool operator==(const Request&) const = default;
 };
 
 enum class EventKind : std::uint8_t {
