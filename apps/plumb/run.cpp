@@ -9,7 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/hash.h"
+#include "answer.h"
 #include "engine_options.h"
 #include "interrupt.h"
 #include "route_report.h"
@@ -42,27 +42,12 @@ Result<std::string> read_prompt(const std::string& path) {
   return text;
 }
 
-// What came out, and what it is known by.
-struct Answer {
-  std::vector<std::int32_t> ids;
-  std::string text;
-  std::vector<std::uint64_t> digests;
-  Event end;
-
-  // XXH3-128 over the generated ids (int32), and over the 64-bit logit digests they were drawn from; little endian.
-  std::string token_fingerprint() const { return hash128(std::as_bytes(std::span(ids))).hex(); }
-  std::string logit_fingerprint() const { return hash128(std::as_bytes(std::span(digests))).hex(); }
-};
-
-double per_second(double count, double ms) { return ms > 0 ? count * 1000 / ms : 0; }
-
 struct Speed {
   double open_ms, prefill, decode;
 };
 
-// The first token comes out of the prompt's last step, so it is no decode step.
 Speed speed_of(const Usage& usage, double open_ms) {
-  return {open_ms, per_second(usage.prompt_tokens, usage.prompt_ms), per_second(std::max(usage.completion_tokens - 1, 0), usage.completion_ms)};
+  return {open_ms, per_second(usage.prompt_tokens, usage.prompt_ms), decode_rate(usage)};
 }
 
 nlohmann::ordered_json document(const Options& o, const Engine& engine, const Sampling& sampling, const std::vector<std::int32_t>& prompt_ids,
@@ -114,18 +99,14 @@ Result<ExitCode> run(const Options& o, Console& console) {
 
   Answer answer;
   const auto on_event = [&](const Event& event) {
-    if (event.kind == EventKind::token) {
-      answer.ids.push_back(event.token);
-      answer.digests.push_back(event.logit_digest);
-    }
-    answer.text += event.text;
+    answer.take(Event(event));
     if (!console.json && !event.text.empty()) {
       console.print(event.text);
       std::fflush(stdout);
     }
     return !guard.interrupted();
   };
-  PLUMB_ASSIGN(answer.end, engine.generate(request, on_event));
+  PLUMB_TRY(engine.generate(request, on_event));
   if (o.engine.checked) PLUMB_TRY(engine.impl().executor().verify());
 
   if (console.json) {

@@ -28,6 +28,7 @@ std::span<const Verb> verb_table();
 
 Action add_run(CLI::App& command);
 Action add_chat(CLI::App& command);
+Action add_batch(CLI::App& command);
 Action add_bench(CLI::App& command);
 Action add_verify(CLI::App& command);
 Action add_inspect(CLI::App& command);

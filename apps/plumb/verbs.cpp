@@ -7,6 +7,7 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"run", "continue a prompt", &add_run},
     {"chat", "talk with a model", &add_chat},
+    {"batch", "run a file of requests side by side", &add_batch},
     {"bench", "measure prefill and decode speed at depths", &add_bench},
     {"verify", "compare a model with its oracle", &add_verify},
     {"inspect", "say what a model file is: layers, tensors, memory, bytes read per token", &add_inspect},
