@@ -99,7 +99,14 @@ Request BatchReader::defaults() const { return {.max_tokens = defaults_.max_toke
 
 Status BatchReader::read(std::uint64_t number, std::string_view text, BatchRequest& out) const {
   out.line = number;
-  PLUMB_ASSIGN(const json line, parse_json(text, "request", kLineLimits));
+  auto parsed = parse_json(text, "request", kLineLimits);
+  if (!parsed.ok()) {
+    Error error = std::move(parsed).error();
+    constexpr std::string_view kOneLine = "parse error at line 1, ";  // the file's line is another, and is told beside
+    if (error.value.starts_with(kOneLine)) error.value.erase(0, kOneLine.size());
+    return error;
+  }
+  const json& line = *parsed;
   out.id = batch_id(line);
   const bool openai = line.is_object() && (out.id.openai || line.contains("url") || line.contains("body") || line.contains("method"));
   return openai ? read_openai(line, out) : read_plain(line, out);
