@@ -30,6 +30,7 @@ Action add_run(CLI::App& command);
 Action add_chat(CLI::App& command);
 Action add_batch(CLI::App& command);
 Action add_bench(CLI::App& command);
+Action add_contract(CLI::App& command);
 Action add_verify(CLI::App& command);
 Action add_inspect(CLI::App& command);
 Action add_convert(CLI::App& command);

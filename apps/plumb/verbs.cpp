@@ -10,6 +10,7 @@ constexpr Verb kVerbs[] = {
     {"batch", "run a file of requests side by side", &add_batch},
     {"bench", "measure prefill and decode speed at depths", &add_bench},
     {"verify", "compare a model with its oracle", &add_verify},
+    {"contract", "print the step contract; hold an engine to it; try to break it", &add_contract},
     {"inspect", "say what a model file is: layers, tensors, memory, bytes read per token", &add_inspect},
     {"convert", "convert a checkpoint to GGUF", &add_convert},
     {"synth", "write a random-weight checkpoint of any geometry", &add_synth},

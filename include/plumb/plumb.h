@@ -123,6 +123,7 @@ struct EngineOptions {
   bool prefix_cache = true;       // keep finished work: a prompt that begins like an earlier text continues from there
   std::int32_t cache_positions = 16384;  // full-attention positions kept beside the running request, at most one context
   std::int32_t cache_window_pages = 128; // pages of 16 rows kept for each sliding window; a 128-token window is 8 of them
+  std::int32_t cache_states = 32;  // models with recurrent layers: states kept, each the place where one text can go on
   bool checked = false;           // guard bands, poison and bounds counted on every buffer
   bool diag = false;              // run op by op with a status check after each
 };

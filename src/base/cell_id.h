@@ -50,7 +50,6 @@ namespace plumb {
   X(request_track, "the track of an admitted request")                                         \
   X(request_match, "what the prefix tree held for the request at its admission")               \
   X(request_stage, "waiting, running or closing")                                              \
-  X(request_finish, "why the request ended")                                                   \
   X(request_emitted, "tokens delivered to the client")                                         \
   X(request_text, "text not yet delivered: partial characters and possible stop strings")      \
   X(request_terminal, "whether the terminal event has been delivered")                         \

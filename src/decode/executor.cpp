@@ -136,6 +136,15 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
     PLUMB_TRY(buffer->fill(tables_.back(), 0, tables_.back().bytes, std::byte{0xFF}));  // kNoPage in every cell
     write_sequences_.push_back(slot_buffer((kernels::kSlotWriteSequences + std::to_string(c)).c_str()));
   }
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    const kernels::Slot& slot = program.slots[s];
+    if (slot.name == kernels::kSlotStateSlots) {
+      state_slots_ = slots_[s];
+      PLUMB_TRY(buffer->fill(state_slots_, 0, state_slots_.bytes, std::byte{0xFF}));  // no slot
+    } else if (slot.name.starts_with(kernels::kSlotRecurrentState)) {
+      state_storage_.push_back({slots_[s], slot.bytes / static_cast<std::uint64_t>(options.state_slots)});
+    }
+  }
   const Buffer relay = slot_buffer(kernels::kSlotRelay);
   PLUMB_TRY(buffer->fill(relay, 0, relay.bytes, std::byte{0xFF}));  // kInvalidToken until a sampler writes
   lengths_ = slot_buffer(kernels::kSlotLengths);

@@ -31,6 +31,7 @@ struct Tap {
 struct ExecutorOptions {
   kernels::Isa isa = kernels::Isa::portable;
   std::int32_t depth = 1;     // steps in flight at once: results of this many are kept for the host
+  std::int32_t state_slots = 0;  // recurrent-state slots the model was lowered for
   bool keep_logits = false;   // reserve room for logits in the ring
   bool diag = false;          // one_by_one submissions
   std::vector<Tap> taps;

@@ -22,6 +22,7 @@ class Track;
 // What one request has in a step: copied at planning, so that settling reads what was true then (clause C9).
 struct Share {
   Track* track = nullptr;
+  std::uint64_t owner = 0;         // the request's id
   std::uint64_t incarnation = 0;   // of the track, so that a result finds its owner or nobody (C7)
   std::int32_t row = 0;            // of the page tables
   std::int32_t first_row = 0;      // in StepPlan::batch.rows

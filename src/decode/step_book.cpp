@@ -15,6 +15,7 @@ StepBook::StepBook(const CellContext* context, const Clock& clock, kv::StepClock
 StepTicket StepBook::open(StepPlan&& plan) {
   const std::uint64_t id = steps_.launched.get() + 1;
   const std::uint64_t now = clock_.now_ns();
+  PLUMB_CHECK(now >= stamp_.get().time_ns);  // a watchdog compares these
   steps_.launched.set(id);
   stamp_.set({id, now});
   for (const Share& share : plan.shares) {

@@ -87,6 +87,23 @@ class PrefixTree {
   std::int32_t evictable_on(std::span<const NodeId> path, std::size_t layer_class) const;
 
   std::int64_t nodes() const { return nodes_.get().live; }  // without the root
+  // For checkers: every node but the root, as it stands.
+  struct NodeFacts {
+    NodeId id, parent;
+    std::span<const std::int32_t> tokens;
+    std::span<const PageId> pages;
+    PageId aux;
+    std::int32_t locks;
+  };
+  template <class F>
+  void peek_nodes(F f) const {
+    const auto& all = nodes_.peek().all;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      if (all[i] == nullptr) continue;
+      const Node& n = *all[i];
+      f(NodeFacts{static_cast<NodeId>(i), n.parent, n.tokens, n.pages.peek(), n.aux.peek(), n.locks.peek()});
+    }
+  }
   // Structure, locks and page references hold together. ErrorCode::internal with the first thing that does not.
   // `standing`: the nodes sequences stand on, with multiplicity.
   Status check_integrity(std::span<const NodeId> standing) const;

@@ -6,6 +6,7 @@
 // of the youngest.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "serve/scheduler.h"
@@ -38,6 +39,27 @@ bool Scheduler::fits(std::span<const std::int32_t> tokens, const kv::PrefixMatch
   return true;
 }
 
+bool Scheduler::head_fits() {
+  CellObserver* const observer = std::exchange(parts_.context.observer, nullptr);
+  bool fits = false;
+  if (!waiting_.get().order.empty() && parts_.slots.free_rows() > 0 && static_cast<std::int32_t>(running_.get().size()) < parts_.max_requests) {
+    const RequestState& head = *waiting_.get().order.begin()->second;
+    fits = this->fits(head.tokens.get(), match_for(head));
+  }
+  parts_.context.observer = observer;
+  return fits;
+}
+
+// What the tree holds of the request's tokens and may be used. A request that wants logits of prompt positions computes those.
+kv::PrefixMatch Scheduler::match_for(const RequestState& request) const {
+  if (parts_.tree == nullptr) return {};
+  std::span<const std::int32_t> usable = request.tokens.get();
+  const auto& wanted = request.request.logit_positions;
+  const auto told = static_cast<std::size_t>(request.emitted.get().logits);
+  if (told < wanted.size()) usable = usable.first(static_cast<std::size_t>(wanted[told]) + 1);
+  return parts_.tree->match(usable);
+}
+
 void Scheduler::admit() {
   if (blocked_.get()) return;
   while (!waiting_.get().order.empty() && static_cast<std::int32_t>(running_.get().size()) < parts_.max_requests) {
@@ -52,15 +74,7 @@ void Scheduler::admit() {
 // True when the request left the queue, admitted or refused.
 bool Scheduler::admit_one(RequestState& request) {
   const std::vector<std::int32_t>& tokens = request.tokens.get();
-  kv::PrefixMatch match;
-  if (parts_.tree != nullptr) {
-    // A request that wants logits of prompt positions computes those.
-    std::span<const std::int32_t> usable = tokens;
-    const auto& wanted = request.request.logit_positions;
-    const auto told = static_cast<std::size_t>(request.emitted.get().logits);
-    if (told < wanted.size()) usable = usable.first(static_cast<std::size_t>(wanted[told]) + 1);
-    match = parts_.tree->match(usable);
-  }
+  kv::PrefixMatch match = match_for(request);
   if (!fits(tokens, match)) {
     if (!running_.get().empty()) return false;
     // Nobody else holds anything, and still: it never fits.

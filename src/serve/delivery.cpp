@@ -13,7 +13,7 @@ void Scheduler::deliver(const decode::StepTicket& ticket, const decode::StepRece
                         const decode::Submission& submission) {
   if (out != nullptr && route_) report_routes(ticket, submission);
   for (const decode::Settled& settled : receipt.shares) {
-    RequestState* request = find(settled.share.track->owner);
+    RequestState* request = find(settled.share.owner);
     PLUMB_CHECK(request != nullptr);
     if (request->stage.get() == Stage::closing) {
       if (settled.share.track->in_flight.get() == 0) release(*request);
@@ -30,6 +30,9 @@ void Scheduler::deliver(const decode::StepTicket& ticket, const decode::StepRece
 void Scheduler::deliver_share(RequestState& request, const decode::Settled& settled, const decode::StepTicket& ticket, const decode::StepOutput& out) {
   const decode::Share& share = settled.share;
   decode::Track& track = *share.track;
+  PLUMB_CHECK(track.stamp.get().step >= ticket.id());  // launched for it then, or again since
+  // A page of this text has entered the tree: the head of the queue may share it, and need fewer of its own.
+  if (share.first_position / kv::kPageRows != share.end() / kv::kPageRows) unblock();
   if (share.chunk) {
     const auto& wanted = request.request.logit_positions;
     for (std::int32_t i = share.first_logit; i < share.first_logit + share.logits; ++i) {
@@ -95,7 +98,6 @@ void Scheduler::deliver_token(RequestState& request, const decode::Settled& sett
 // The one way to end: the terminal event now, everything else as soon as no step carries the request (C11, C20).
 void Scheduler::end(RequestState& request, Finish finish, std::int32_t token, const Error* error) {
   if (request.terminal.get()) return;
-  request.finish.set(finish);
   request.stage.set(Stage::closing);
   const bool admitted = request.track.get() != nullptr;
   const std::int32_t length = admitted ? request.track.get()->length() : static_cast<std::int32_t>(request.tokens.get().size());

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   if (o.max_requests < 1 || o.max_requests > 1024) return bad_option("max_requests", "must be from 1 to 1024", std::to_string(o.max_requests));
   PLUMB_ASSIGN(const decode::LoopChoice loop, decode::parse_loop(o.loop));
   if (o.cache_positions < 0) return bad_option("cache_positions", "must be at least 0", std::to_string(o.cache_positions));
+  if (o.cache_states < 0 || o.cache_states > (1 << 16)) return bad_option("cache_states", "must be from 0 to 65536", std::to_string(o.cache_states));
   if (o.cache_window_pages < 0 || o.cache_window_pages > (1 << 20)) {
     return bad_option("cache_window_pages", "must be from 0 to 1048576", std::to_string(o.cache_window_pages));
   }
@@ -81,6 +82,11 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
     impl->pools_.push_back(std::make_unique<kv::PagePool>(c.geometry.pages, &impl->context_, &impl->steps_));
     impl->pool_list_.push_back(impl->pools_.back().get());
   }
+  std::int32_t state_slots = 0;
+  if (model::has_recurrent(impl->spec_)) {
+    state_slots = o.max_requests + (o.prefix_cache ? o.cache_states : 0);
+    impl->aux_ = std::make_unique<kv::PagePool>(state_slots, &impl->context_, &impl->steps_);
+  }
   impl->slots_ = std::make_unique<kv::SlotTable>(impl->layout_, &impl->context_);
   if (o.prefix_cache) impl->tree_ = std::make_unique<kv::PrefixTree>(impl->layout_, impl->pool_list_, impl->aux_.get(), &impl->context_);
   const auto geometry = impl->layout_.geometry();
@@ -91,9 +97,10 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
                              .max_logit_rows = logit_rows,
                              .act = o.act == "q8" ? model::Act::q8 : model::Act::f32,
                              .sequences = o.max_requests,
-                             .max_edits = std::max(kSharedEdits, std::min(impl->spec_.vocab, context) + 2048)}));
+                             .max_edits = std::max(kSharedEdits, std::min(impl->spec_.vocab, context) + 2048),
+                             .state_slots = state_slots}));
   const std::unique_ptr<decode::Loop> shape = loop.entry->make(loop.k);
-  decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .keep_logits = true, .diag = o.diag};
+  decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .state_slots = state_slots, .keep_logits = true, .diag = o.diag};
   if (options.trace_routing) executor.taps = impl->find_routers(lowered.program);
   PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads,
                                                      .checked = o.checked,

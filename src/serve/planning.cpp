@@ -38,10 +38,10 @@ Launch Scheduler::plan(bool ahead, decode::StepPlan& plan) {
   if (plan.batch.rows.empty()) return Launch::nothing;
   parts_.slots.take(plan.table_writes, plan.zero_pages);
   const bool edits = std::any_of(plan.shares.begin(), plan.shares.end(), [&](const decode::Share& s) {
-    return s.sampled >= 0 && find(s.track->owner)->edits();
+    return s.sampled >= 0 && find(s.owner)->edits();
   });
   plan.edits_later = std::any_of(plan.shares.begin(), plan.shares.end(), [&](const decode::Share& s) {
-    return s.sampled >= 0 && s.from_relay && find(s.track->owner)->counts_tokens();
+    return s.sampled >= 0 && s.from_relay && find(s.owner)->counts_tokens();
   });
   if (edits && !plan.edits_later) gather_edits(plan, plan.edits, plan.edit_offsets);
   return Launch::launched;
@@ -108,6 +108,7 @@ Launch Scheduler::plan_decode(RequestState& request, decode::StepPlan& plan) {
   if (!edits_fit(request, plan)) return Launch::nothing;  // its turn comes in another step
   if (const Launch room = make_room(request, position + 1); room != Launch::launched) return room;
   decode::Share share{.track = request.track.get().get(),
+                      .owner = track.owner,
                       .incarnation = track.incarnation,
                       .row = track.sequence.row(),
                       .first_row = static_cast<std::int32_t>(plan.batch.rows.size()),
@@ -148,6 +149,7 @@ Launch Scheduler::plan_chunk(RequestState& request, std::int32_t decoding, decod
   if (const Launch room = make_room(request, end); room != Launch::launched) return room;
 
   decode::Share share{.track = request.track.get().get(),
+                      .owner = track.owner,
                       .incarnation = track.incarnation,
                       .row = track.sequence.row(),
                       .first_row = static_cast<std::int32_t>(plan.batch.rows.size()),
@@ -201,7 +203,7 @@ std::int64_t Scheduler::edit_count(const RequestState& request) const {
 bool Scheduler::edits_fit(const RequestState& request, const decode::StepPlan& plan) const {
   if (!request.edits()) return true;
   std::int64_t edits = edit_count(request);
-  for (const decode::Share& s : plan.shares) edits += s.sampled >= 0 ? edit_count(*find(s.track->owner)) : 0;
+  for (const decode::Share& s : plan.shares) edits += s.sampled >= 0 ? edit_count(*find(s.owner)) : 0;
   return edits <= max_edits_;
 }
 
@@ -212,7 +214,7 @@ void Scheduler::gather_edits(const decode::StepPlan& plan, std::vector<kernels::
     for (std::int32_t i = share.first_logit; i < share.first_logit + share.logits; ++i) {
       offsets[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(edits.size());
       if (i != share.sampled) continue;
-      const RequestState* request = find(share.track->owner);
+      const RequestState* request = find(share.owner);
       if (request == nullptr) continue;
       const Sampling& s = request->request.sampling;
       if (request->counts_tokens()) {

@@ -48,6 +48,10 @@ bool Scheduler::active() const {
   return !running_.get().empty() || !waiting_.get().order.empty();
 }
 
+Scheduler::Health Scheduler::health() const {
+  return {progress_.get(), book_.launched(), book_.settled(), book_.last().time_ns, waiting_.get().order.size(), running_.get().size(), in_flight()};
+}
+
 void Scheduler::drain() {
   while (busy()) settle(in_flight());
 }

@@ -97,6 +97,12 @@ class Scheduler final : private decode::LoopHost {
   bool active() const;
   // Steps in flight, of whatever loop (C5).
   bool busy() const { return busy_.get() > 0; }
+  // What a watchdog looks at: as long as work is owed, `progress` or `settled` moves.
+  struct Health {
+    std::uint64_t progress, launched, settled, last_launch_ns;
+    std::size_t waiting, running, in_flight;
+  };
+  Health health() const;
   // Settles everything in flight.
   void drain();
 
@@ -106,6 +112,9 @@ class Scheduler final : private decode::LoopHost {
   void on_route(RouteFn fn) { route_ = std::move(fn); }
   void watch(SchedulerWatch* watch) { watch_ = watch; }
   const decode::Loop& loop() const { return *loop_; }
+
+  // For checkers: whether the head of the queue would fit now. Unobserved.
+  bool head_fits();
 
   // For checkers and reports: no access of the program.
   using Requests = std::unordered_map<RequestId, std::unique_ptr<RequestState>>;
@@ -151,6 +160,7 @@ class Scheduler final : private decode::LoopHost {
   void pass_deadlines();
   // admission.cpp
   void admit();
+  kv::PrefixMatch match_for(const RequestState& request) const;
   bool fits(std::span<const std::int32_t> tokens, const kv::PrefixMatch& match) const;
   std::int32_t pages_wanted(std::size_t layer_class, std::int32_t length) const;
   bool admit_one(RequestState& request);

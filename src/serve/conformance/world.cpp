@@ -1,0 +1,197 @@
+#include "serve/conformance/world.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace plumb::conformance {
+namespace {
+
+// A workload of ten requests takes a few hundred turns; one that is not over by then will never be.
+constexpr std::int32_t kMostTurns = 6000;
+constexpr std::uint64_t kTurnNs = 1'000'000;
+
+EngineOptions engine_options(const WorldOptions& o) {
+  EngineOptions e;
+  e.threads = 1;
+  e.context = o.context;
+  e.chunk_rows = o.chunk_rows;
+  e.logit_rows = 8;
+  e.max_requests = o.max_requests;
+  e.loop = o.loop;
+  e.prefix_cache = o.prefix_cache;
+  e.cache_window_pages = o.window_pages;
+  return e;
+}
+
+std::string key_of(const Request& r) {
+  std::string key;
+  const auto put = [&](const auto& v) { key.append(reinterpret_cast<const char*>(&v), sizeof(v)); };
+  for (const std::int32_t t : r.prompt_ids) put(t);
+  key += '|';
+  put(r.max_tokens);
+  const Sampling& s = r.sampling;
+  for (const float f : {s.temperature, s.top_p, s.min_p, s.repetition_penalty, s.frequency_penalty, s.presence_penalty}) put(f);
+  put(s.top_k);
+  put(s.seed);
+  for (const std::int32_t t : r.stop_ids) put(t);
+  key += '|';
+  for (const LogitBias& b : r.logit_bias) {
+    put(b.token);
+    put(b.bias);
+  }
+  for (const std::string& stop : r.stop) key += "|" + stop;
+  return key;
+}
+
+}  // namespace
+
+WorldOptions variant_for(WorldOptions options, std::uint64_t seed) {
+  if (seed / kWorkloadsPerEngine % 2 == 0) return options;
+  options.pool_pages *= 6;
+  options.window_pages = 0;
+  options.max_requests = std::max(1, options.max_requests - 1);
+  return options;
+}
+
+const char* to_string(Deed deed) {
+  constexpr const char* kNames[] = {"ask", "abort", "pause", "resume", "flush", "fault", "no memory", "late"};
+  return kNames[static_cast<std::size_t>(deed)];
+}
+
+Result<std::unique_ptr<Reference>> Reference::open(const WorldOptions& options) {
+  EngineOptions e = engine_options(options);
+  e.prefix_cache = false;
+  e.loop = "standard";
+  e.max_requests = 1;
+  PLUMB_ASSIGN(auto engine, Engine::Impl::open(options.model, {.engine = e, .inline_device = true}));
+  return std::unique_ptr<Reference>(new Reference(std::move(engine)));
+}
+
+const Reference::Answer& Reference::answer(const Request& request) {
+  const std::string key = key_of(request);
+  if (const auto it = known_.find(key); it != known_.end()) return it->second;
+  Request alone = request;
+  alone.deadline_ms = 0;
+  alone.logit_positions.clear();
+  Answer answer;
+  const auto end = engine_->generate(alone, [&](const Event& event) {
+    if (event.kind == EventKind::token) {
+      answer.tokens.push_back(event.token);
+      answer.digests.push_back(event.logit_digest);
+    }
+    return true;
+  });
+  PLUMB_CHECK(end.ok());
+  return known_.emplace(key, std::move(answer)).first->second;
+}
+
+Result<std::unique_ptr<World>> World::open(const WorldOptions& options, Reference& reference, bool tracked) {
+  auto world = std::unique_ptr<World>(new World(options, reference));
+  PLUMB_ASSIGN(world->engine_, Engine::Impl::open(options.model, {.engine = engine_options(options),
+                                                                  .inline_device = true,
+                                                                  .hold = true,
+                                                                  .clock = &world->clock_,
+                                                                  .pool_pages = options.pool_pages}));
+  world->auditor_ = std::make_unique<Auditor>(*world->engine_);
+  if (tracked) world->engine_->context().observer = &world->tracker_;
+  return world;
+}
+
+World::~World() {
+  if (engine_ != nullptr) engine_->context().observer = nullptr;
+}
+
+void World::act(const Happening& h) {
+  device::FaultInjector& faults = engine_->queue().faults();
+  EngineCore& core = engine_->core();
+  switch (h.deed) {
+    case Deed::ask: {
+      const auto id = engine_->submit(h.request);
+      if (!id.ok()) {  // refused by name: nothing was queued
+        asked_.push_back(0);
+        return;
+      }
+      asked_.push_back(*id);
+      alive_.push_back(*id);
+      auditor_->asked(*id, h.request, h.request.prompt_ids);
+      const Reference::Answer& truth = reference_.answer(h.request);
+      auditor_->expect(*id, truth.tokens, truth.digests);
+      return;
+    }
+    case Deed::abort: {
+      if (static_cast<std::size_t>(h.of) >= asked_.size()) return;
+      const RequestId id = asked_[static_cast<std::size_t>(h.of)];
+      if (std::find(alive_.begin(), alive_.end(), id) == alive_.end()) return;
+      auditor_->aborted(id);
+      core.cancel(id);
+      return;
+    }
+    case Deed::pause:
+      core.order(Order::pause);
+      ++auditor_->happened().pauses;
+      return;
+    case Deed::resume: core.order(Order::resume); return;
+    case Deed::flush: core.order(Order::flush); return;
+    case Deed::fault: faults.arm(device::FaultPoint::execute, h.nth); return;
+    case Deed::no_memory: faults.arm(device::FaultPoint::begin, 1); return;
+    case Deed::late: {
+      // Some of what is held back completes now, in order.
+      for (std::uint64_t i = 0; i < h.nth && engine_->queue().release_next(); ++i) {
+      }
+      return;
+    }
+  }
+}
+
+void World::fetch() {
+  for (std::size_t i = 0; i < alive_.size();) {
+    const RequestId id = alive_[i];
+    bool ended = false;
+    Event event;
+    while (engine_->core().try_next(id, event)) {
+      auditor_->received(id, event);
+      ended = event.kind == EventKind::finished;
+    }
+    if (ended) {
+      alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+void World::run(const Workload& workload) {
+  Scheduler& scheduler = engine_->core().scheduler();
+  asked_.clear();
+  std::size_t next = 0;
+  std::int32_t turn = 0;
+  Scheduler::Health before = scheduler.health();
+  for (; turn < kMostTurns && auditor_->violations().empty(); ++turn) {
+    for (; next < workload.happenings.size() && workload.happenings[next].turn <= turn; ++next) act(workload.happenings[next]);
+    if (next == workload.happenings.size() && scheduler.peek_mode() == Mode::paused) engine_->core().order(Order::resume);
+    clock_.advance_ns(kTurnNs);
+    const bool worked = scheduler.turn();
+    tracker_.release_delayed();
+    fetch();
+    const Scheduler::Health health = scheduler.health();
+    if (worked && health.launched == before.launched && health.settled == before.settled && health.progress == before.progress) {
+      auditor_->violate("C25", "a turn says that it worked, and nothing moved");
+    }
+    before = health;
+    auditor_->turned();
+    if (!worked && next == workload.happenings.size() && !scheduler.active() && alive_.empty()) break;
+    if (!worked && next == workload.happenings.size() && !alive_.empty() && !scheduler.active()) {
+      auditor_->violate("C25", "idle, and requests wait for their end");
+      break;
+    }
+  }
+  if (turn == kMostTurns) auditor_->violate("C19", "the workload does not end");
+  for (std::size_t p = 0; p < static_cast<std::size_t>(device::FaultPoint::count_); ++p) {
+    engine_->queue().faults().arm(static_cast<device::FaultPoint>(p), 0);
+  }
+  if (auditor_->violations().empty()) auditor_->idle();
+}
+
+}  // namespace plumb::conformance
