@@ -22,6 +22,9 @@ using conformance::LoopReport;
 using conformance::MutantReport;
 using conformance::WorldOptions;
 
+// Fewer workloads do not reach everything that the rules and counters speak of.
+constexpr std::uint64_t kEnoughToJudge = 60;
+
 struct Options {
   std::string model;
   bool check = false;
@@ -87,12 +90,13 @@ Result<ExitCode> check(const Options& o, Console& console) {
   const InterruptGuard guard;
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   bool ok = true;
+  std::vector<LoopReport> reports;
   for (const std::string& loop : o.loops) {
     WorldOptions world = o.world;
     world.model = o.model;
     world.loop = loop;
     Progress progress("contract " + loop, o.workloads, console.quiet || console.json, "workloads");
-    PLUMB_ASSIGN(const LoopReport report, conformance::run_suite(world, o.seed, o.workloads, o.workloads >= 50, [&](std::uint64_t done, std::uint64_t) { progress.update(done); },
+    PLUMB_ASSIGN(const LoopReport report, conformance::run_suite(world, o.seed, o.workloads, o.workloads >= kEnoughToJudge, [&](std::uint64_t done, std::uint64_t) { progress.update(done); },
                                                                  [&] { return guard.interrupted(); }));
     if (guard.interrupted()) return interrupted_error();
     progress.finish();
@@ -106,8 +110,14 @@ Result<ExitCode> check(const Options& o, Console& console) {
         console.print(fmt::format("replay: plumb contract --replay {} --loops {} {}\n", seed, loop, o.model));
       }
     }
+    reports.push_back(report);
   }
-  if (console.json) console.print_json({{"model", o.model}, {"seed", o.seed}, {"ok", ok}, {"loops", document}});
+  const std::vector<std::string> unused = o.workloads >= kEnoughToJudge ? conformance::unused_rules(reports) : std::vector<std::string>{};
+  ok = ok && unused.empty();
+  for (const std::string& rule : unused) {
+    if (!console.json) console.print("RULE " + rule + "\n");
+  }
+  if (console.json) console.print_json({{"model", o.model}, {"seed", o.seed}, {"ok", ok}, {"loops", document}, {"unused_rules", unused}});
   return ok ? ExitCode::ok : ExitCode::verdict;
 }
 

@@ -52,7 +52,6 @@ namespace plumb {
   X(request_stage, "waiting, running or closing")                                              \
   X(request_emitted, "tokens delivered to the client")                                         \
   X(request_text, "text not yet delivered: partial characters and possible stop strings")      \
-  X(request_terminal, "whether the terminal event has been delivered")                         \
   X(request_usage, "lifetime counters of the request")                                         \
   X(request_counts, "how often each token occurs in the answer: penalties")                    \
   X(scheduler_requests, "every request that has not ended")                                    \

@@ -94,6 +94,8 @@ class PrefixTree {
     std::span<const PageId> pages;
     PageId aux;
     std::int32_t locks;
+    std::uint64_t last_use;
+    bool snapshot;
   };
   template <class F>
   void peek_nodes(F f) const {
@@ -101,7 +103,7 @@ class PrefixTree {
     for (std::size_t i = 1; i < all.size(); ++i) {
       if (all[i] == nullptr) continue;
       const Node& n = *all[i];
-      f(NodeFacts{static_cast<NodeId>(i), n.parent, n.tokens, n.pages.peek(), n.aux.peek(), n.locks.peek()});
+      f(NodeFacts{static_cast<NodeId>(i), n.parent, n.tokens, n.pages.peek(), n.aux.peek(), n.locks.peek(), n.last_use.peek(), n.snapshot.peek()});
     }
   }
   // Structure, locks and page references hold together. ErrorCode::internal with the first thing that does not.

@@ -66,6 +66,7 @@ void Scheduler::admit() {
     if (!admit_one(*waiting_.get().order.begin()->second)) {
       // Nobody overtakes the head: it would wait for ever behind small ones.
       blocked_.set(true);
+      if (watch_ != nullptr) watch_->refused(*waiting_.get().order.begin()->second);
       return;
     }
   }
@@ -144,8 +145,7 @@ void Scheduler::release(RequestState& request) {
   const ActivityScope scope(parts_.context, Activity::release);
   const RequestId id = request.id;
   if (request.track.get() != nullptr) {
-    PLUMB_CHECK(request.track.get()->in_flight.get() == 0);
-    request.track.update([](auto& held) { held.reset(); });
+    PLUMB_CHECK(request.track.get()->in_flight.get() == 0);  // the track goes with the request, below
     running_.update([r = &request](auto& running) { running.erase(std::find(running.begin(), running.end(), r)); });
   } else {
     waiting_.update([place = Place{request.request.priority, request.arrival}](Queue& queue) { queue.order.erase(place); });

@@ -97,7 +97,8 @@ void Scheduler::deliver_token(RequestState& request, const decode::Settled& sett
 
 // The one way to end: the terminal event now, everything else as soon as no step carries the request (C11, C20).
 void Scheduler::end(RequestState& request, Finish finish, std::int32_t token, const Error* error) {
-  if (request.terminal.get()) return;
+  const ActivityScope scope(parts_.context, Activity::deliver);
+  if (request.stage.get() == Stage::closing) return;
   request.stage.set(Stage::closing);
   const bool admitted = request.track.get() != nullptr;
   const std::int32_t length = admitted ? request.track.get()->length() : static_cast<std::int32_t>(request.tokens.get().size());
@@ -108,7 +109,6 @@ void Scheduler::end(RequestState& request, Finish finish, std::int32_t token, co
   }
   event.usage = usage(request);
   if (error != nullptr) event.error = *error;
-  request.terminal.set(true);
   progress();
   sink_(request.id, std::move(event));
   if (admitted) {

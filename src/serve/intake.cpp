@@ -145,6 +145,7 @@ void Scheduler::enqueue(Mail&& mail) {
     waiting_.update([at = r->deadline_ns(), id = r->id](Queue& queue) { queue.deadlines.emplace(at, id); });
   }
   unblock();
+  if (watch_ != nullptr) watch_->queued(*r);
 }
 
 void Scheduler::pass_deadlines() {

@@ -53,7 +53,7 @@ class RequestState {
                std::uint64_t now_ns, TextState text_state, std::vector<std::int32_t> ends)
       : id(number), arrival(order), request(std::move(asked)), prompt_tokens(static_cast<std::int32_t>(prompt.size())),
         submitted_ns(now_ns), stop_ids(std::move(ends)), tokens(context, std::move(prompt)), track(context), match(context),
-        stage(context), emitted(context), text(context, std::move(text_state)), terminal(context), lifetime(context),
+        stage(context), emitted(context), text(context, std::move(text_state)), lifetime(context),
         counts(context) {}
 
   const RequestId id;
@@ -69,7 +69,6 @@ class RequestState {
   Cell<CellId::request_stage, Stage> stage;
   Cell<CellId::request_emitted, Emitted> emitted;
   Cell<CellId::request_text, TextState> text;
-  Cell<CellId::request_terminal, bool> terminal;
   Cell<CellId::request_usage, Lifetime> lifetime;
   Cell<CellId::request_counts, std::map<std::int32_t, std::int32_t>> counts;  // kept only where penalties need them
 

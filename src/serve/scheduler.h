@@ -50,7 +50,9 @@ struct RouterTap {
 class SchedulerWatch {
  public:
   virtual ~SchedulerWatch() = default;
+  virtual void queued(const RequestState& /*request*/) {}
   virtual void admitted(const RequestState& /*request*/) {}
+  virtual void refused(const RequestState& /*request*/) {}  // the head of the queue does not fit now
   virtual void opened(const decode::StepTicket& /*ticket*/, bool /*ahead*/) {}
   virtual void settled(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& /*receipt*/) {}  // delivered too
   virtual void retracted(const RequestState& /*request*/) {}
@@ -120,6 +122,10 @@ class Scheduler final : private decode::LoopHost {
   using Requests = std::unordered_map<RequestId, std::unique_ptr<RequestState>>;
   const Requests& peek_requests() const { return requests_.peek(); }
   const std::vector<RequestState*>& peek_running() const { return running_.peek(); }
+  bool waits(const RequestState& request) const {
+    const auto it = waiting_.peek().order.find(Place{request.request.priority, request.arrival});
+    return it != waiting_.peek().order.end() && it->second == &request;
+  }
   std::size_t peek_waiting() const { return waiting_.peek().order.size(); }
   std::size_t peek_flights() const { return flights_.peek().size(); }
   std::int32_t peek_busy() const { return busy_.peek(); }

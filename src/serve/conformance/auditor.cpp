@@ -81,6 +81,7 @@ void Auditor::expect(RequestId id, std::vector<std::int32_t> tokens, std::vector
 void Auditor::received(RequestId id, const Event& event) {
   Ghost* g = ghost(id);
   if (!check("C11", g != nullptr && g->terminals == 0, "an event after the terminal one, or of nobody")) return;
+  if (event.kind == EventKind::logits) ++g->logits;
   if (event.kind == EventKind::token) {
     ++progress_;
     ++happened_.tokens;
@@ -103,6 +104,11 @@ void Auditor::received(RequestId id, const Event& event) {
     check("C11", g->answer == g->settled_answer, "tokens were drawn and not delivered");
     check("C11", event.usage.completion_tokens == static_cast<std::int32_t>(g->answer.size()), "the usage does not count the tokens delivered");
     check("C21", event.usage.retractions == g->retractions, "a retraction has not been counted");
+    if (g->cached >= 0) check("C21", event.usage.cached_tokens == g->cached, "the usage does not tell the hit of the first admission");
+    if (!g->answer.empty()) {
+      check("C21", event.usage.completion_ms == static_cast<double>(now() - g->first_token_ns) / 1e6, "the usage does not count from the first token");
+    }
+    if (event.finish == Finish::length) check("C11", g->logits == g->request.logit_positions.size(), "logits of the prompt were not delivered");
     if (event.finish == Finish::length || event.finish == Finish::context) {
       const text::Tokenizer& tokenizer = engine_.tokenizer();
       text::StreamDecoder decoder(tokenizer, {.continues = true});
@@ -133,6 +139,19 @@ void Auditor::admitted(const RequestState& request) {
   check("C19", match.length < tokens, "a hit that leaves nothing to compute");
   const decode::Track& track = *request.track.peek();
   check("C12", track.computed.peek() == match.recompute_from && track.sequence.peek_committed() == match.recompute_from, "an admitted request does not begin where its match ends");
+  check("C7", incarnations_.insert(track.incarnation).second, "two tracks have one incarnation");
+  check("C21", request.tokens.peek().empty(), "an admitted request has its tokens twice");
+  check("C21", request.lifetime.peek().admitted_ns > 0, "an admission has no time");
+  if (g->cached < 0) g->cached = match.recompute_from;
+  if (engine_.tree() != nullptr) {
+    std::uint64_t youngest = last_use_;
+    engine_.tree()->peek_nodes([&](const kv::PrefixTree::NodeFacts& n) {
+      const bool used = std::find(match.path.begin(), match.path.end(), n.id) != match.path.end();
+      if (used) check("C14", n.last_use > last_use_, "a node that was just used looks old, and is evicted first");
+      youngest = std::max(youngest, n.last_use);
+    });
+    last_use_ = youngest;
+  }
   check("C12", track.extend_end == tokens, "an admitted request does not extend to its last token");
   if (engine_.aux() != nullptr) {
     if (match.recompute_from > 0) ++happened_.state_hits;
@@ -150,7 +169,8 @@ void Auditor::opened(const decode::StepTicket& ticket, bool ahead) {
   check("C3", ticket.opened_ns() >= last_time_ && stamp.step == ticket.id() && stamp.time_ns == ticket.opened_ns(), "the book's stamp is not the step's");
   last_step_ = ticket.id();
   last_time_ = ticket.opened_ns();
-  Open open{ticket.id(), {}};
+  check("C1", engine_.slots().peek_dirty().empty(), "changes of the page tables are left behind, or uploaded twice");
+  Open open{ticket.id(), {}, {}};
   const decode::StepPlan& plan = ticket.plan();
   bool chunk = false;
   bool draw_alone = false;
@@ -160,6 +180,10 @@ void Auditor::opened(const decode::StepTicket& ticket, bool ahead) {
     chunk = chunk || share.chunk;
     draw_alone = draw_alone || !share.chunk;
     check("C3", share.track->stamp.peek().step == ticket.id() && share.track->stamp.peek().time_ns == ticket.opened_ns(), "a request's stamp is not its step's");
+    open.parts.push_back({share.owner, share.rows, share.sampled >= 0 ? 1 : 0});
+    const Open::Part before = in_flight_of(share.owner);
+    check("C2", share.track->drawn.peek() == before.draws + open.parts.back().draws, "the launched draws are not counted");
+    check("C13", !share.chunk || share.track->chunk.peek(), "a chunk is launched and nothing says so");
     if (share.chunk) {
       ++happened_.chunks;
       ++g->chunks_in_flight;
@@ -230,7 +254,14 @@ void Auditor::check_edits(const decode::StepTicket& ticket, const decode::Share&
 
 void Auditor::settled(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) {
   check("C5", !open_.empty() && open_.front().id == ticket.id(), "steps settle out of order");
-  if (!receipt.status.ok()) ++happened_.failed_steps;
+  if (!receipt.status.ok()) {
+    ++happened_.failed_steps;
+    const Error& error = receipt.status.error();
+    check("C2", may_fail_ && error.field != "length", [&] { return "a step fails and nobody broke it: " + error.to_string(); });
+    std::size_t entries = 0;
+    for (const kv::KvClass& c : engine_.layout().classes) entries += static_cast<std::size_t>(c.geometry.table_pages) * static_cast<std::size_t>(c.geometry.sequences);
+    check("C1", engine_.slots().peek_dirty().size() >= entries, "after a failed step the device's page tables are taken for known");
+  }
   for (const decode::Settled& one : receipt.shares) {
     if (one.dropped) {
       ++happened_.refunds;
@@ -244,6 +275,7 @@ void Auditor::settled(const decode::StepTicket& ticket, const decode::StepReceip
     if (one.share.chunk) ++progress_;
     if (one.share.sampled >= 0) {
       check_edits(ticket, one.share, *g);
+      if (g->settled_answer.empty()) g->first_token_ns = now();
       g->settled_answer.push_back(one.token);
     }
     learn_committed(*g, one.share.end());
@@ -253,8 +285,50 @@ void Auditor::settled(const decode::StepTicket& ticket, const decode::StepReceip
     const decode::Track& track = *request->second->track.peek();
     check("C12", !one.share.chunk || one.share.end() < track.extend_end || track.computed.peek() >= track.extend_end, "an extend settled and is not computed");
     check("C16", track.computed.peek() == one.share.end(), "a settled share did not advance its request");
+    check_kept(one.share, *request->second, *g);
   }
   if (!open_.empty()) open_.erase(open_.begin());
+  check_tracks();
+}
+
+// What a settled share leaves for later: snapshots at the prompt's end, counts of what was told, the time of the first token.
+void Auditor::check_kept(const decode::Share& share, const RequestState& request, const Ghost& ghost) {
+  const auto& wanted = ghost.request.logit_positions;
+  const auto due = std::count_if(wanted.begin(), wanted.end(), [&](std::int32_t p) { return p < share.end(); });
+  check("C11", request.emitted.peek().logits == due, "logits of the prompt are told twice, or not at all");
+  check("C21", ghost.settled_answer.empty() || request.lifetime.peek().first_token_ns > 0, "the first token has no time");
+  const decode::Track& track = *request.track.peek();
+  if (engine_.tree() == nullptr || !share.chunk || share.end() != track.extend_end || track.sequence.peek_node() == kv::kRoot) return;
+  engine_.tree()->peek_nodes([&](const kv::PrefixTree::NodeFacts& n) {
+    if (n.id == track.sequence.peek_node()) check("C15", n.snapshot, "the end of a prompt is not kept for a branch");
+  });
+}
+
+Auditor::Open::Part Auditor::in_flight_of(RequestId id) const {
+  Open::Part all{id, 0, 0};
+  for (const Open& o : open_) {
+    for (const Open::Part& p : o.parts) {
+      if (p.owner != id) continue;
+      all.rows += p.rows;
+      all.draws += p.draws;
+    }
+  }
+  return all;
+}
+
+void Auditor::paused() {
+  ++happened_.pauses;
+  check("C22", scheduler_.peek_mode() == Mode::paused && open_.empty(), "a pause was ordered, and work goes on");
+}
+
+void Auditor::queued(const RequestState& request) {
+  check("C18", !scheduler_.peek_blocked(), "a request comes, and the queue stays blocked");
+  check("C17", request.stage.peek() == Stage::waiting && scheduler_.waits(request), "a request that came does not wait");
+}
+
+void Auditor::refused(const RequestState& request) {
+  check("C18", scheduler_.peek_blocked(), "the head of the queue does not fit, and nothing says so");
+  check("C17", scheduler_.waits(request), "a refused request does not wait");
 }
 
 void Auditor::retracted(const RequestState& request) {
@@ -263,12 +337,15 @@ void Auditor::retracted(const RequestState& request) {
   if (g == nullptr) return;
   ++g->retractions;
   g->published = 0;
+  check("C17", scheduler_.waits(request), "a retracted request does not wait");
+  check("C18", !scheduler_.peek_blocked(), "memory came back, and the queue stays blocked");
   check("C21", request.track.peek() == nullptr && request.match.peek().length == 0, "a retracted request keeps what its positions meant");
   check("C21", request.lifetime.peek().retractions == g->retractions, "a retraction has not been counted");
 }
 
 void Auditor::released(RequestId id) {
   Ghost* g = ghost(id);
+  check("C18", !scheduler_.peek_blocked(), "memory came back, and the queue stays blocked");
   check("C20", g != nullptr && scheduler_.peek_requests().find(id) == scheduler_.peek_requests().end(), "a released request is still there");
 }
 
@@ -283,6 +360,9 @@ void Auditor::flushed() {
 
 void Auditor::turned() {
   check_state();
+  for (const auto& [id, request] : scheduler_.peek_requests()) {
+    check("C25", request->stage.peek() == Stage::closing || now() < request->deadline_ns(), "a deadline has passed and the request goes on");
+  }
   check("C25", scheduler_.peek_progress() == progress_, [&] { return "progress says " + std::to_string(scheduler_.peek_progress()) + ", seen from outside " + std::to_string(progress_); });
   if (scheduler_.peek_blocked() && scheduler_.peek_mode() == Mode::running) {
     check("C18", !engine_.core().scheduler().head_fits(), "the head of the queue fits and is not let in");

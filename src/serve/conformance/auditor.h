@@ -55,7 +55,13 @@ class Auditor final : public SchedulerWatch {
   void expect(RequestId id, std::vector<std::int32_t> tokens, std::vector<std::uint64_t> digests);
   void violate(const char* clause, std::string what);
 
+  // A pause has been ordered and carried out; a step may fail from now on, because a fault was armed.
+  void paused();
+  void may_fail() { may_fail_ = true; }
+
   // SchedulerWatch
+  void queued(const RequestState& request) override;
+  void refused(const RequestState& request) override;
   void admitted(const RequestState& request) override;
   void opened(const decode::StepTicket& ticket, bool ahead) override;
   void settled(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) override;
@@ -86,11 +92,21 @@ class Auditor final : public SchedulerWatch {
     Finish finish = Finish::none;
     std::int32_t chunks_in_flight = 0;
     std::int32_t retractions = 0;
+    std::size_t logits = 0;                // events with logits received
+    std::uint64_t admitted_ns = 0;
+    std::int32_t cached = -1;              // of the first admission
+    std::uint64_t first_token_ns = 0;
     std::uint64_t published = 0;  // incarnation whose last launched draw was published in its relay cell; 0: none
   };
   struct Open {
     std::uint64_t id;
     std::vector<std::pair<std::size_t, kv::PageId>> written;  // (class, page) that its rows write
+    struct Part {
+      RequestId owner;
+      std::int32_t rows;
+      std::int32_t draws;
+    };
+    std::vector<Part> parts;
   };
 
   // auditor_state.cpp: the whole state
@@ -98,7 +114,9 @@ class Auditor final : public SchedulerWatch {
   void check_pools();
   void check_tracks();
   void check_tree();
-  // auditor_step.cpp
+  void check_kept(const decode::Share& share, const RequestState& request, const Ghost& ghost);
+  Open::Part in_flight_of(RequestId id) const;  // of all steps in flight together
+  std::uint64_t now() const { return scheduler_.parts().clock.now_ns(); }
   void check_edits(const decode::StepTicket& ticket, const decode::Share& share, const Ghost& ghost);
   void learn_committed(const Ghost& ghost, std::int32_t computed);
 
@@ -121,6 +139,9 @@ class Auditor final : public SchedulerWatch {
   std::uint64_t last_step_ = 0;
   std::uint64_t last_time_ = 0;
   std::uint64_t progress_ = 0;
+  std::uint64_t last_use_ = 0;                 // the youngest use of any node when last looked at
+  std::set<std::uint64_t> incarnations_;
+  bool may_fail_ = false;
   std::unordered_set<std::uint64_t> committed_;  // hashes of page-wise prefixes that were computed
 };
 

@@ -102,6 +102,7 @@ void Auditor::check_tracks() {
   std::set<std::int32_t> rows(slots.peek_free_rows().begin(), slots.peek_free_rows().end());
   check("C17", rows.size() == slots.peek_free_rows().size(), "a row of the page tables is free twice");
   std::size_t tracks = 0;
+  std::size_t waiting = 0;
   for (const auto& [id, request] : scheduler_.peek_requests()) {
     const Ghost& ghost = ghosts_.at(id);
     const decode::Track* track = request->track.peek().get();
@@ -111,6 +112,7 @@ void Auditor::check_tracks() {
     std::vector<std::int32_t> text = ghost.prompt;
     text.insert(text.end(), ghost.settled_answer.begin(), ghost.settled_answer.end());
     if (track == nullptr) {
+      ++waiting;
       check("C21", request->tokens.peek() == text, "a waiting request does not have its prompt and answer");
       continue;
     }
@@ -121,6 +123,10 @@ void Auditor::check_tracks() {
     const std::int32_t computed = track->computed.peek();
     const std::int32_t launched = track->launched.peek();
     check("C2", computed == sequence.peek_committed(), [&] { return "computed " + number(computed) + ", committed " + number(sequence.peek_committed()); });
+    const Open::Part flying = in_flight_of(id);
+    check("C2", launched == computed + flying.rows && track->drawn.peek() == flying.draws, [&] {
+      return "launched " + number(launched) + ", computed " + number(computed) + ", and " + number(flying.rows) + " rows in flight";
+    });
     check("C2", track->in_flight.peek() > 0 || (launched == computed && track->drawn.peek() == 0), [&] { return "at rest: launched " + number(launched) + ", computed " + number(computed) + ", drawn " + number(track->drawn.peek()); });
     check("C2", launched >= computed && launched - computed <= std::max(engine_.layout().options.chunk_rows, scheduler_.loop().depth()), "launched leads by more than a chunk or a chain");
     check("C2", request->stage.peek() != Stage::running || computed < track->extend_end || static_cast<std::int32_t>(text.size()) >= computed, "more positions computed than tokens");
@@ -144,6 +150,7 @@ void Auditor::check_tracks() {
     }
   }
   check("C20", rows.size() == static_cast<std::size_t>(slots.rows()), "a row of the page tables is neither free nor owned");
+  check("C17", waiting == scheduler_.peek_waiting(), "requests that neither run nor wait");
   check("C17", tracks == scheduler_.peek_running().size(), "running requests without tracks");
 }
 

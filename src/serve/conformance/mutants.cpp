@@ -51,7 +51,7 @@ struct Mutant {
 [[noreturn]] void live(const WorldOptions& options, Reference& reference, const Mutant& mutant, const MutantOptions& o) {
   set_check_handler(&on_check);
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE}) std::signal(signal, SIG_DFL);
-  ::alarm(60);  // a workload takes well below a second
+  ::alarm(static_cast<unsigned>(10 + 2 * o.workloads));  // a workload takes well below a second
   std::uint64_t mutated = 0;
   std::uint64_t stale = 0;
   std::vector<std::unique_ptr<World>> survivors;  // never taken apart: who knows what a mutated engine would do

@@ -15,11 +15,6 @@ void judge(LoopReport& report, const WorldOptions& options, bool recurrent) {
       const std::string where = std::string(to_string(rule.cell)) + " in " + std::string(to_string(activity));
       if (report.reads[c][a] > 0 && !rule.readers.has(activity)) report.rules_broken.push_back("undeclared read: " + where);
       if (report.writes[c][a] > 0 && !rule.writers.has(activity)) report.rules_broken.push_back("undeclared write: " + where);
-      // Sessions are not part of workloads; recurrent state is only with recurrent layers; the relay only with a chain.
-      if (activity == Activity::save || rule.clauses.starts_with("C23") || rule.clauses.starts_with("C24")) continue;
-      if (rule.cell == CellId::device_relay && options.loop == "standard") continue;
-      if (report.reads[c][a] == 0 && rule.readers.has(activity)) report.rules_broken.push_back("declared and never read: " + where);
-      if (report.writes[c][a] == 0 && rule.writers.has(activity)) report.rules_broken.push_back("declared and never written: " + where);
     }
   }
   const bool chained = options.loop != "standard";
@@ -51,6 +46,31 @@ void take_in(LoopReport& report, World& world) {
 
 }  // namespace
 
+std::vector<std::string> unused_rules(std::span<const LoopReport> reports) {
+  std::vector<std::string> unused;
+  if (std::none_of(reports.begin(), reports.end(), [](const LoopReport& r) { return r.happened.chained > 0; })) return unused;
+  const bool recurrent = reports.front().recurrent;
+  for (const decode::CellRule& rule : decode::cell_rules()) {
+    // Recurrent state is only where there are recurrent layers, and a cold window only where there are none.
+    if (!recurrent && (rule.clauses.starts_with("C23") || rule.clauses.starts_with("C24"))) continue;
+    if (rule.cell == CellId::slots_zero || rule.cell == CellId::sequence_exact_from) continue;  // needs texts longer than all windows in a row
+    for (std::size_t a = 0; a < kActivityCount; ++a) {
+      const auto activity = static_cast<Activity>(a);
+      if (activity == Activity::save) continue;  // sessions are not part of workloads
+      // Pages are taken at admission only for cold windows and for recurrent state.
+      const bool takes = rule.cell == CellId::pool_free || rule.cell == CellId::tree_snapshot || rule.cell == CellId::clock_launched || rule.cell == CellId::clock_settled;
+      if (activity == Activity::admit && takes && !recurrent) continue;
+      const auto happened = [&](auto counts) {
+        return std::any_of(reports.begin(), reports.end(), [&](const LoopReport& r) { return (r.*counts)[static_cast<std::size_t>(rule.cell)][a] > 0; });
+      };
+      const std::string where = std::string(to_string(rule.cell)) + " in " + std::string(to_string(activity));
+      if (rule.readers.has(activity) && !happened(&LoopReport::reads)) unused.push_back("declared and never read: " + where);
+      if (rule.writers.has(activity) && !happened(&LoopReport::writes)) unused.push_back("declared and never written: " + where);
+    }
+  }
+  return unused;
+}
+
 Result<LoopReport> run_suite(const WorldOptions& options, std::uint64_t seed, std::uint64_t count, bool judge_rules, const ProgressFn& progress,
                              const StopFn& stop) {
   PLUMB_ASSIGN(const auto reference, Reference::open(options));
@@ -78,6 +98,7 @@ Result<LoopReport> run_suite(const WorldOptions& options, std::uint64_t seed, st
     if (progress) progress(i + 1, count);
   }
   if (world != nullptr) take_in(report, *world);
+  report.recurrent = recurrent;
   if (judge_rules) judge(report, options, recurrent);
   return report;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,15 @@ struct LoopReport {
   Happened happened;
   Tracker::Counts reads{};
   Tracker::Counts writes{};
-  std::vector<std::string> rules_broken;  // accesses that the cell rules do not declare, and declared ones that never happened
+  bool recurrent = false;
+  std::vector<std::string> rules_broken;  // accesses that the cell rules do not declare
   std::vector<std::string> empty;         // what never happened, and should have
   bool ok() const { return failing_seeds.empty() && rules_broken.empty() && empty.empty(); }
 };
+
+// Declared accesses that happened in none of the reports. A rule speaks of all loops together: what only a chain does happens in
+// the chained ones. Empty unless a chained loop is among them.
+std::vector<std::string> unused_rules(std::span<const LoopReport> reports);
 
 // Runs `count` workloads from `seed` on. Each eighth workload gets a fresh engine; between, prefixes stay. With `judge_rules`
 // the accesses are held to the cell rules, and counters that stayed zero are listed.

@@ -130,12 +130,18 @@ void World::act(const Happening& h) {
     }
     case Deed::pause:
       core.order(Order::pause);
-      ++auditor_->happened().pauses;
+      auditor_->paused();
       return;
     case Deed::resume: core.order(Order::resume); return;
     case Deed::flush: core.order(Order::flush); return;
-    case Deed::fault: faults.arm(device::FaultPoint::execute, h.nth); return;
-    case Deed::no_memory: faults.arm(device::FaultPoint::begin, 1); return;
+    case Deed::fault:
+      auditor_->may_fail();
+      faults.arm(device::FaultPoint::execute, h.nth);
+      return;
+    case Deed::no_memory:
+      auditor_->may_fail();
+      faults.arm(device::FaultPoint::begin, 1);
+      return;
     case Deed::late: {
       // Some of what is held back completes now, in order.
       for (std::uint64_t i = 0; i < h.nth && engine_->queue().release_next(); ++i) {
