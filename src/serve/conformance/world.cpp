@@ -176,6 +176,7 @@ void World::run(const Workload& workload) {
   Scheduler::Health before = scheduler.health();
   for (; turn < kMostTurns && auditor_->violations().empty(); ++turn) {
     for (; next < workload.happenings.size() && workload.happenings[next].turn <= turn; ++next) act(workload.happenings[next]);
+    fetch();  // an order may have ended requests: before time moves on
     if (next == workload.happenings.size() && scheduler.peek_mode() == Mode::paused) engine_->core().order(Order::resume);
     clock_.advance_ns(kTurnNs);
     const bool worked = scheduler.turn();
