@@ -38,8 +38,9 @@ NodeId PrefixTree::child(const Node& node, std::span<const std::int32_t> tokens)
 }
 
 void PrefixTree::touch(Node& node) {
-  clock_.update([](std::uint64_t& clock) { ++clock; });
-  node.last_use.set(clock_.get());
+  const std::uint64_t now = clock_.get() + 1;
+  clock_.set(now);
+  node.last_use.set(now);
 }
 
 std::int32_t rebuild_distance(const KvLayout& layout) {

@@ -86,8 +86,9 @@ bool Scheduler::admit_one(RequestState& request) {
   const auto row = parts_.slots.acquire_row();
   if (!row) return false;
   const kv::KvParts kv{parts_.layout, parts_.pools, parts_.slots, parts_.tree, parts_.aux, &parts_.context};
-  incarnations_.update([](std::uint64_t& n) { ++n; });
-  auto track = std::make_unique<decode::Track>(kv, *row, incarnations_.get(), request.id, tokens);
+  const std::uint64_t incarnation = incarnations_.get() + 1;
+  incarnations_.set(incarnation);
+  auto track = std::make_unique<decode::Track>(kv, *row, incarnation, request.id, tokens);
   if (const Status begun = track->sequence.begin(match); !begun.ok()) {
     track.reset();  // undoes the match, the pages and the row
     if (!running_.get().empty()) return false;

@@ -99,7 +99,6 @@ void Scheduler::deliver_token(RequestState& request, const decode::Settled& sett
 void Scheduler::end(RequestState& request, Finish finish, std::int32_t token, const Error* error) {
   const ActivityScope scope(parts_.context, Activity::deliver);
   if (request.stage.get() == Stage::closing) return;
-  request.stage.set(Stage::closing);
   const bool admitted = request.track.get() != nullptr;
   const std::int32_t length = admitted ? request.track.get()->length() : static_cast<std::int32_t>(request.tokens.get().size());
   Event event{.kind = EventKind::finished, .token = token, .position = length, .finish = finish};
@@ -113,9 +112,12 @@ void Scheduler::end(RequestState& request, Finish finish, std::int32_t token, co
   sink_(request.id, std::move(event));
   if (admitted) {
     decode::Track& track = *request.track.get();
-    track.closing.set(true);
     track.sequence.mark_snapshot(track.sequence.committed());  // the conversation goes on here
-    if (track.in_flight.get() > 0) return;                     // released when the last of them settles
+    if (track.in_flight.get() > 0) {                           // released when the last of them settles
+      track.closing.set(true);
+      request.stage.set(Stage::closing);
+      return;
+    }
   }
   release(request);
 }

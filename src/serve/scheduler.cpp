@@ -96,10 +96,10 @@ decode::Launch Scheduler::launch(bool ahead) {
 }
 
 void Scheduler::settle(std::size_t count) {
-  PLUMB_CHECK(count >= 1);
+  PLUMB_CHECK(count >= 1 && count <= flights_.get().size());
   // One wait for the last of them: steps of one queue end in order.
   const auto& flights = flights_.get();
-  const std::size_t last = std::min(count, flights.size()) - 1;
+  const std::size_t last = count - 1;
   if (last > 0 && flights[last].submission && !flights[last].sample_owed) {
     if (const auto waited = flights[last].submission.wait(); !waited.ok()) {
       // Each of them says so again below.
@@ -112,6 +112,7 @@ void Scheduler::settle(std::size_t count) {
       const ActivityScope scope(parts_.context, Activity::settle);
       return book_.settle(flight.ticket, result);
     }();
+    if (watch_ != nullptr) watch_->counted(flight.ticket, receipt);
     if (!receipt.status.ok()) parts_.slots.invalidate();  // the step may not have written its page tables
     {
       const ActivityScope scope(parts_.context, Activity::deliver);

@@ -8,6 +8,7 @@
 // Thread rule: one thread at a time drives (turn and everything but mailbox()); any thread posts mail.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -54,6 +55,7 @@ class SchedulerWatch {
   virtual void admitted(const RequestState& /*request*/) {}
   virtual void refused(const RequestState& /*request*/) {}  // the head of the queue does not fit now
   virtual void opened(const decode::StepTicket& /*ticket*/, bool /*ahead*/) {}
+  virtual void counted(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& /*receipt*/) {}  // by the book; not delivered yet
   virtual void settled(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& /*receipt*/) {}  // delivered too
   virtual void retracted(const RequestState& /*request*/) {}
   virtual void released(RequestId /*request*/) {}
@@ -122,6 +124,11 @@ class Scheduler final : private decode::LoopHost {
   using Requests = std::unordered_map<RequestId, std::unique_ptr<RequestState>>;
   const Requests& peek_requests() const { return requests_.peek(); }
   const std::vector<RequestState*>& peek_running() const { return running_.peek(); }
+  // A deadline stands in the queue until its time has come.
+  bool timed(const RequestState& request) const {
+    const auto [first, last] = waiting_.peek().deadlines.equal_range(request.deadline_ns());
+    return std::any_of(first, last, [&](const auto& d) { return d.second == request.id; });
+  }
   bool waits(const RequestState& request) const {
     const auto it = waiting_.peek().order.find(Place{request.request.priority, request.arrival});
     return it != waiting_.peek().order.end() && it->second == &request;

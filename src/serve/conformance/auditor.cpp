@@ -321,7 +321,21 @@ void Auditor::paused() {
   check("C22", scheduler_.peek_mode() == Mode::paused && open_.empty(), "a pause was ordered, and work goes on");
 }
 
+void Auditor::resumed() { check("C22", scheduler_.peek_mode() == Mode::running, "work was ordered to go on, and does not"); }
+
+// Nothing has been delivered or released yet: the book's accounts alone.
+void Auditor::counted(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& receipt) {
+  for (const decode::Settled& one : receipt.shares) {
+    const decode::Track& track = *one.share.track;
+    const Open::Part flying = in_flight_of(one.share.owner);  // this step included
+    const std::int32_t left = flying.rows - one.share.rows;
+    check("C2", track.launched.peek() - track.computed.peek() == left, "a settled step is still counted as launched, or its rows were given back twice");
+    check("C7", track.in_flight.peek() >= 0 && (track.in_flight.peek() > 0) == (left > 0), "flights are not counted");
+  }
+}
+
 void Auditor::queued(const RequestState& request) {
+  check("C25", request.request.deadline_ms == 0 || scheduler_.timed(request), "nobody looks at the request's deadline");
   check("C18", !scheduler_.peek_blocked(), "a request comes, and the queue stays blocked");
   check("C17", request.stage.peek() == Stage::waiting && scheduler_.waits(request), "a request that came does not wait");
 }

@@ -57,6 +57,7 @@ class Auditor final : public SchedulerWatch {
 
   // A pause has been ordered and carried out; a step may fail from now on, because a fault was armed.
   void paused();
+  void resumed();
   void may_fail() { may_fail_ = true; }
 
   // SchedulerWatch
@@ -64,6 +65,7 @@ class Auditor final : public SchedulerWatch {
   void refused(const RequestState& request) override;
   void admitted(const RequestState& request) override;
   void opened(const decode::StepTicket& ticket, bool ahead) override;
+  void counted(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) override;
   void settled(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) override;
   void retracted(const RequestState& request) override;
   void released(RequestId request) override;

@@ -161,7 +161,13 @@ void Auditor::check_tree() {
   std::vector<kv::NodeId> standing;
   std::unordered_map<kv::NodeId, std::pair<std::int32_t, std::uint64_t>> at{{kv::kRoot, {0, 1}}};  // depth in pages, hash
   std::vector<kv::PrefixTree::NodeFacts> pending;
-  tree->peek_nodes([&](const kv::PrefixTree::NodeFacts& n) { pending.push_back(n); });
+  std::unordered_set<std::uint64_t> uses;
+  bool distinct = true;
+  tree->peek_nodes([&](const kv::PrefixTree::NodeFacts& n) {
+    pending.push_back(n);
+    distinct = distinct && uses.insert(n.last_use).second;
+  });
+  check("C14", distinct, "two nodes were used at the same moment: which is evicted first is chance");
   for (std::size_t left = pending.size(); left > 0;) {
     const std::size_t before = left;
     for (auto& n : pending) {

@@ -132,7 +132,10 @@ void World::act(const Happening& h) {
       core.order(Order::pause);
       auditor_->paused();
       return;
-    case Deed::resume: core.order(Order::resume); return;
+    case Deed::resume:
+      core.order(Order::resume);
+      auditor_->resumed();
+      return;
     case Deed::flush: core.order(Order::flush); return;
     case Deed::fault:
       auditor_->may_fail();
