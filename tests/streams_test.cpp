@@ -8,20 +8,13 @@
 #include "plumb/plumb.h"
 #include "serve/engine_impl.h"
 #include "subprocess.h"
+#include "story.h"
 
 namespace plumb {
 namespace {
 
-const std::string kModel = PLUMB_SOURCE_DIR "/models/story";
-
-std::vector<std::int32_t> heldout(std::size_t from, std::size_t n) {
-  std::ifstream file(kModel + "/heldout.u16", std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(from * 2));
-  std::vector<std::uint16_t> raw(n);
-  file.read(reinterpret_cast<char*>(raw.data()), static_cast<std::streamsize>(n * 2));
-  EXPECT_TRUE(file.good());
-  return {raw.begin(), raw.end()};
-}
+const std::string& kModel = test::kStoryModel;
+using test::heldout;
 
 Engine open(EngineOptions options = {}) {
   options.context = options.context == 0 ? 1024 : options.context;

@@ -7,20 +7,13 @@
 
 #include "plumb/plumb.h"
 #include "serve/engine_impl.h"
+#include "story.h"
 
 namespace plumb {
 namespace {
 
-const std::string kModel = PLUMB_SOURCE_DIR "/models/story";
-
-std::vector<std::int32_t> heldout(std::size_t from, std::size_t n) {
-  std::ifstream file(kModel + "/heldout.u16", std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(from * 2));
-  std::vector<std::uint16_t> raw(n);
-  file.read(reinterpret_cast<char*>(raw.data()), static_cast<std::streamsize>(n * 2));
-  EXPECT_TRUE(file.good());
-  return {raw.begin(), raw.end()};
-}
+const std::string& kModel = test::kStoryModel;
+using test::heldout;
 
 // Digests of the logits at some prompt positions, then of every generated token.
 std::vector<std::uint64_t> digests(Engine& engine, const std::vector<std::int32_t>& prompt, std::int32_t tokens) {
