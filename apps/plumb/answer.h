@@ -17,6 +17,7 @@ struct Answer {
   std::string text;
   std::vector<std::uint64_t> digests;
   Event end;  // once it has finished
+  std::uint64_t host_waits = 0;  // times the host blocked on the device meanwhile
 
   void take(Event&& event) {
     if (event.kind == EventKind::token) {

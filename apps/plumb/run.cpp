@@ -71,7 +71,8 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const Sa
         {"decode_ms", usage.completion_ms},
         {"prefill_tokens_per_s", speed.prefill},
         {"decode_tokens_per_s", speed.decode},
-        {"threads", engine.impl().queue().info().threads}}}};
+        {"threads", engine.impl().queue().info().threads},
+        {"host_waits", answer.host_waits}}}};
   if (o.witness) out["route"] = route_json(route_rows(engine.impl().executor()));
   return out;
 }
@@ -106,7 +107,9 @@ Result<ExitCode> run(const Options& o, Console& console) {
     }
     return !guard.interrupted();
   };
+  const std::uint64_t waits = engine.impl().queue().counters().host_waits;
   PLUMB_TRY(engine.generate(request, on_event));
+  answer.host_waits = engine.impl().queue().counters().host_waits - waits;
   if (o.engine.checked) PLUMB_TRY(engine.impl().executor().verify());
 
   if (console.json) {
