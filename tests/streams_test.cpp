@@ -54,8 +54,8 @@ Request ask(std::size_t from, std::size_t n, std::int32_t tokens) {
 }
 
 class Loops : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Streams, Loops, testing::Values("standard", "chained:1", "chained:4"), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Streams, Loops, testing::Values("standard", "chained:1", "chained:4"), [](const auto& tested) {
+  std::string name = tested.param;
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 });
