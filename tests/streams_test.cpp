@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <thread>
 
+#include "base/hash.h"
 #include "plumb/plumb.h"
 #include "serve/engine_impl.h"
 #include "subprocess.h"
@@ -253,7 +255,24 @@ TEST_F(Session, GoesOnAfterARestart) {
   EXPECT_EQ(a.digests, expected.digests);
 }
 
-TEST_F(Session, DamagedAndForeignFilesAreRefused) {
+// A file of another model has the right form and the right checksum; only its identity differs.
+TEST_F(Session, AFileOfAnotherModelIsRefused) {
+  const std::string file = scratch_.file("session");
+  Engine engine = open();
+  ASSERT_TRUE(engine.save_session(talk(engine, heldout(300, 60)), file).ok());
+  std::string foreign = test::read_file(file);
+  foreign[8] = static_cast<char>(foreign[8] ^ 1);
+  const std::size_t body = foreign.size() - sizeof(Digest128);
+  const Digest128 digest = hash128(std::string_view(foreign).substr(0, body));
+  std::memcpy(foreign.data() + body, &digest, sizeof(digest));
+  std::ofstream(file, std::ios::binary) << foreign;
+  const auto refused = engine.restore_session(file);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::shape_mismatch) << refused.error().to_string();
+  EXPECT_EQ(refused.error().field, "identity");
+}
+
+TEST_F(Session, DamagedFilesAreRefused) {
   const std::string file = scratch_.file("session");
   Engine engine = open();
   const auto text = talk(engine, heldout(300, 60));

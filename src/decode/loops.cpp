@@ -20,23 +20,23 @@ constexpr LoopEntry kLoops[] = {
 std::span<const LoopEntry> loops() { return kLoops; }
 
 Result<LoopChoice> parse_loop(std::string_view text) {
+  const auto bad = [&](std::string why) { return fail(ErrorCode::invalid_argument, std::move(why), "engine options", "loop", std::string(text)); };
   const auto colon = text.find(':');
-  const std::string_view name = text.substr(0, colon);
   std::string known;
   for (const LoopEntry& entry : kLoops) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name) + (entry.chained ? "[:k]" : "");
-    if (entry.name != name) continue;
+    if (entry.name != text.substr(0, colon)) continue;
     if (colon == std::string_view::npos) return LoopChoice{&entry, entry.chained ? kDefaultChain : 0};
-    if (!entry.chained) break;
+    if (!entry.chained) return bad("this loop has no chain, and takes no k");
     const std::string_view digits = text.substr(colon + 1);
     std::int32_t k = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), k);
     if (error != std::errc{} || end != digits.data() + digits.size() || k < 1 || k > kLongestChain) {
-      return fail(ErrorCode::invalid_argument, "k must be from 1 to " + std::to_string(kLongestChain), "engine options", "loop", std::string(text));
+      return bad("k must be from 1 to " + std::to_string(kLongestChain));
     }
     return LoopChoice{&entry, k};
   }
-  return fail(ErrorCode::invalid_argument, "must be one of " + (known.empty() ? std::string("standard") : known), "engine options", "loop", std::string(text));
+  return bad("must be one of " + known);
 }
 
 std::string to_string(const LoopChoice& choice) {

@@ -114,7 +114,7 @@ std::vector<Case> gguf_cases() {
   std::vector<Case> cases = {
       {"EmptyFile", E::truncated, "", ""},
       {"MagicOnly", E::truncated, "version", "GGUF"},
-      {"WrongMagic", E::malformed, "magic", "XXXX" + std::string(60, '\1')},
+      {"WrongMagic", E::malformed, "magic", "NOPE" + std::string(60, '\1')},
       {"ByteSwappedMagic", E::unsupported, "magic", "FUGG" + std::string(60, '\0')},
       {"VersionOne", E::unsupported, "version", gguf_head(0, 0, 1)},
       {"VersionFour", E::unsupported, "version", gguf_head(0, 0, 4)},

@@ -149,8 +149,9 @@ Result<RequestId> Engine::Impl::submit(const Request& request) {
 
 Result<Event> Engine::Impl::generate(const Request& request, const EventFn& on_event, const RouteFn& on_route) {
   PLUMB_CHECK(!on_route || !router_taps_.empty());
-  if (on_route) core_->at_rest([&](Scheduler& scheduler) { scheduler.on_route(on_route); });
   PLUMB_ASSIGN(const RequestId id, submit(request));
+  // Nothing is computed before somebody waits for it, so no route of the request is missed.
+  if (on_route) core_->at_rest([&](Scheduler& scheduler) { scheduler.on_route(on_route); });
   Event event;
   bool cancelled = false;
   while (core_->next(id, event)) {

@@ -125,7 +125,7 @@ void Scheduler::settle(std::size_t count) {
       busy_.update([](std::int32_t& n) { --n; });
     }
     // The next step's forward is on its way; what it draws depends on what this one drew.
-    if (!flights_.get().empty() && flights_.get().front().sample_owed) {
+    if (parts_.loop.entry->chained && !flights_.get().empty() && flights_.get().front().sample_owed) {
       const ActivityScope scope(parts_.context, Activity::launch);
       std::vector<kernels::LogitEdit> edits;
       std::vector<std::int32_t> offsets;
