@@ -107,7 +107,7 @@ Result<ExitCode> check(const Options& o, Console& console) {
       console.print(to_text(report));
       if (o.accesses) console.print(accesses_text(report));
       for (const std::uint64_t seed : report.failing_seeds) {
-        console.print(fmt::format("replay: plumb contract --replay {} --loops {} {}\n", seed, loop, o.model));
+        console.print(fmt::format("replay: plumb contract {} --replay {} --loops {}\n", o.model, seed, loop));
       }
     }
     reports.push_back(report);
@@ -208,7 +208,7 @@ Action add_contract(CLI::App& command) {
   command.add_option("--replay", o->replay, "run the workload of one seed on a fresh engine; when it fails, shrink it")->excludes(check)->excludes(mutants);
   command.add_option("--seed", o->seed, "of the first workload")->capture_default_str();
   command.add_option("--workloads", o->workloads, "how many; for --mutants: at most, until the mutant is caught")->check(CLI::PositiveNumber)->capture_default_str();
-  command.add_option("--loops", o->loops, "decode loops to check")->delimiter(',')->capture_default_str();
+  command.add_option("--loops", o->loops, "decode loops to check")->delimiter(',')->allow_extra_args(false)->capture_default_str();
   command.add_option("--sample", o->sample, "every n-th mutant only; 0: all")->capture_default_str();
   command.add_flag("--accesses", o->accesses, "with --check: list which cells were written and read by which activity");
   command.add_option("--requests", o->world.max_requests, "requests computed together")->check(CLI::Range(1, 64))->capture_default_str();

@@ -36,6 +36,10 @@ Launch Scheduler::plan(bool ahead, decode::StepPlan& plan) {
     if (launch == Launch::needs_rest) return launch;
   }
   if (plan.batch.rows.empty()) return Launch::nothing;
+  // Only now, when nothing can give the plan up any more: a slot taken for a plan that is dropped would belong to nobody.
+  if (recurrent()) {
+    for (decode::Share& share : plan.shares) plan_state(share, plan);
+  }
   parts_.slots.take(plan.table_writes, plan.zero_pages);
   const bool edits = std::any_of(plan.shares.begin(), plan.shares.end(), [&](const decode::Share& s) {
     return s.sampled >= 0 && find(s.owner)->edits();
@@ -118,7 +122,6 @@ Launch Scheduler::plan_decode(RequestState& request, decode::StepPlan& plan) {
                       .from_relay = position >= track.length()};
   add_row(request, position, plan);
   add_draw(request, position, plan, share);
-  if (recurrent()) plan_state(request, share, plan);
   plan.batch.rows.back().advance = device_.length.write();
   plan.shares.push_back(share);
   return Launch::launched;
@@ -171,15 +174,14 @@ Launch Scheduler::plan_chunk(RequestState& request, std::int32_t decoding, decod
     }
     if (logits) plan.want_logits = true;
   }
-  if (recurrent()) plan_state(request, share, plan);
   plan.shares.push_back(share);
   return Launch::launched;
 }
 
 // Where the recurrent state comes from before the step, and where it is kept after it (C23, C24).
-void Scheduler::plan_state(RequestState& request, decode::Share& share, decode::StepPlan& plan) {
-  const kv::Sequence& sequence = request.track.get()->sequence;
-  if (share.first_position == request.match.get().recompute_from) {
+void Scheduler::plan_state(decode::Share& share, decode::StepPlan& plan) {
+  const kv::Sequence& sequence = share.track->sequence;
+  if (share.first_position == find(share.owner)->match.get().recompute_from) {
     share.starts_state = true;
     plan.state_slots.emplace_back(sequence.row(), sequence.aux_slot());
     plan.state_starts.push_back({sequence.aux_source(), sequence.aux_slot()});

@@ -185,7 +185,7 @@ class Scheduler final : private decode::LoopHost {
   decode::Launch plan_decode(RequestState& request, decode::StepPlan& plan);
   decode::Launch plan_chunk(RequestState& request, std::int32_t decoding, decode::StepPlan& plan);
   decode::Launch make_room(RequestState& request, std::int32_t end);
-  void plan_state(RequestState& request, decode::Share& share, decode::StepPlan& plan);
+  void plan_state(decode::Share& share, decode::StepPlan& plan);
   void add_row(const RequestState& request, std::int32_t position, decode::StepPlan& plan) const;
   void add_draw(const RequestState& request, std::int32_t position, decode::StepPlan& plan, decode::Share& share) const;
   void gather_edits(const decode::StepPlan& plan, std::vector<kernels::LogitEdit>& edits, std::vector<std::int32_t>& offsets) const;
