@@ -245,10 +245,7 @@ Result<Request> BatchReader::render(JsonFields& body, const text::Conversation& 
   }
   request.prompt_ids = std::move(*ids);
   // Where other lines are likely to part from this one: after the instructions, and before the last message.
-  std::vector<std::int32_t> starts;
-  for (std::size_t i = 0; i < request.prompt_ids.size(); ++i) {
-    if (request.prompt_ids[i] == harmony_->id(text::HarmonyToken::start)) starts.push_back(static_cast<std::int32_t>(i));
-  }
+  const std::vector<std::int32_t> starts = text::message_starts(request.prompt_ids, *harmony_);
   const std::size_t opening = (conversation.system ? 1U : 0U) + (conversation.developer ? 1U : 0U);
   const std::size_t last = starts.size() < 2 ? 0 : starts.size() - 2;  // the very last one begins the answer
   for (const std::size_t i : {std::min(opening, last), last}) {

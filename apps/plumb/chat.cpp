@@ -174,6 +174,8 @@ class Chat {
     record(conversation_.messages.back());
     Request request{.prompt_ids = std::move(*ids), .max_tokens = options_.max_tokens, .sampling = sampling_, .stop_ids = tokens_.stops(),
                     .ignore_eos = true};
+    // The next turn drops this one's reasoning: it branches at a message.
+    request.branch_points = text::message_starts(request.prompt_ids, tokens_);
     text::HarmonyParser parser(engine_.impl().tokenizer(), tokens_);
     std::vector<text::HarmonyEvent> events;
     const auto drain = [&] {

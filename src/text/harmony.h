@@ -123,6 +123,10 @@ Result<std::vector<std::int32_t>> render_ids(const Tokenizer& tokenizer, const H
                                              const Conversation& conversation, const RenderOptions& options = {},
                                              const ParseLimits& limits = {});
 
+// Where the messages of a rendered conversation begin, ascending: the places where another conversation, or the next turn of this
+// one (which drops old reasoning), may part from it.
+std::vector<std::int32_t> message_starts(std::span<const std::int32_t> ids, const HarmonyTokens& tokens);
+
 // The same as text, for people and tests: there a user's "<|end|>" and the format's own look alike.
 Result<std::string> render_text(const Conversation& conversation, const RenderOptions& options = {},
                                 const ParseLimits& limits = {});

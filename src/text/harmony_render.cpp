@@ -202,4 +202,12 @@ Result<std::string> render_text(const Conversation& conversation, const RenderOp
   return out;
 }
 
+std::vector<std::int32_t> message_starts(std::span<const std::int32_t> ids, const HarmonyTokens& tokens) {
+  std::vector<std::int32_t> starts;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == tokens.id(HarmonyToken::start)) starts.push_back(static_cast<std::int32_t>(i));
+  }
+  return starts;
+}
+
 }  // namespace plumb::text

@@ -278,5 +278,19 @@ TEST(HarmonyTokens, AreNamedWhenMissing) {
   EXPECT_EQ(tokens->token(4095), std::nullopt);
 }
 
+TEST(HarmonyRender, MessagesBeginWhereTheirStartTokensStand) {
+  const auto story = load_tokenizer_json(PLUMB_SOURCE_DIR "/models/story/tokenizer.json");
+  ASSERT_TRUE(story.ok());
+  const auto tokens = HarmonyTokens::find(*story);
+  ASSERT_TRUE(tokens.ok());
+  const auto ids = render_ids(*story, *tokens, {{}, {}, {user("One <|start|> in a text begins nothing."), user("Two.")}});
+  ASSERT_TRUE(ids.ok());
+  const auto starts = message_starts(*ids, *tokens);
+  ASSERT_EQ(starts.size(), 3U) << "two messages, and the one to be written";
+  EXPECT_EQ(starts.front(), 0);
+  for (const std::int32_t at : starts) EXPECT_EQ((*ids)[static_cast<std::size_t>(at)], tokens->id(HarmonyToken::start));
+  EXPECT_TRUE(message_starts({}, *tokens).empty());
+}
+
 }  // namespace
 }  // namespace plumb::text
