@@ -98,6 +98,8 @@ bool LineReader::terminal() const { return state_->terminal; }
 LineReader::Outcome LineReader::read(std::string& line) {
   line.clear();
   if (!state_->terminal) return std::getline(std::cin, line) ? Outcome::line : Outcome::end;
+  // The terminal is taken over before the prompt shows: libedit would do so after, and what is typed in between is echoed twice.
+  ::el_set(state_->editor, EL_PREP_TERM, 1);
   int count = 0;
   const char* text = ::el_gets(state_->editor, &count);
   if (state_->interrupted()) {

@@ -26,7 +26,7 @@ class CpuFaults : public ::testing::TestWithParam<int> {  // threads; 0: inline
   float* x() const { return bank_->buffer(0).as<float>(); }
 
   // A buffer of `steps` launches that each add one to x.
-  Completion add(int steps, const BeginOptions& options = {}, bool with_operands = false) {
+  CommandBuffer record_add(int steps, const BeginOptions& options = {}, bool with_operands = false) {
     CommandBuffer buffer = begin(*queue_, options);
     for (int i = 0; i < steps; ++i) {
       const AffineArgs args{x(), x(), 16, 1, 1};
@@ -35,7 +35,10 @@ class CpuFaults : public ::testing::TestWithParam<int> {  // threads; 0: inline
       if (with_operands) launch.operands = {&out, 1};
       EXPECT_TRUE(buffer->launch(launch).ok());
     }
-    return queue_->submit(std::move(buffer));
+    return buffer;
+  }
+  Completion add(int steps, const BeginOptions& options = {}, bool with_operands = false) {
+    return queue_->submit(record_add(steps, options, with_operands));
   }
   void expect_x(float value) const {
     for (int i = 0; i < 16; ++i) EXPECT_EQ(x()[i], value) << i;
@@ -123,8 +126,9 @@ TEST_P(CpuFaults, DeviceLostIsSticky) {
   const AffineArgs args{x(), x(), 16, 1, 1};
   ASSERT_TRUE(recorded->launch(launch_of(kAffine, args)).ok());
   queue_->faults().arm(FaultPoint::device_lost, 2);
+  CommandBuffer next = record_add(1);  // before the loss: a lost device begins no buffer
   const Completion failed = add(3);
-  const Completion behind = add(1);
+  const Completion behind = queue_->submit(std::move(next));
   EXPECT_EQ(failed.wait().error().code, ErrorCode::device_lost);
   EXPECT_EQ(failed.wait().error().field, "launch 1 add layer 1 kernel f32_affine");
   EXPECT_EQ(behind.wait().error().code, ErrorCode::device_lost);
@@ -243,8 +247,9 @@ TEST_P(CpuFaults, LaunchByLaunchNamesTheMemoryNobodyWrote) {
 TEST_P(CpuFaults, HangEndsAtTheDeadlineAndTheDeviceIsLost) {
   open_queue({.deadline_ms = 20});
   queue_->faults().arm(FaultPoint::hang, 1);
+  CommandBuffer next = record_add(1);  // before the deadline, however slow this thread is
   const Completion hung = add(1, {.label = "step"});
-  const Completion behind = add(1);
+  const Completion behind = queue_->submit(std::move(next));
   const Status status = hung.wait();
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::deadline_exceeded);
