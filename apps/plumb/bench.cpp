@@ -25,12 +25,13 @@ struct Options {
   std::vector<std::int32_t> prefill = {64, 512};
   std::vector<std::int32_t> decode = {64};
   std::vector<std::int32_t> depths = {0};
+  std::vector<std::int32_t> streams = {1};
   std::int32_t repeats = 5;
 };
 
 constexpr const char* kNotShown =
     "Not shown: quality; real text (the prompt is random tokens, and so are the experts it is sent to); other threads on this machine while\n"
-    "it ran; requests side by side.\n";
+    "it ran.\n";
 
 // How long the memory is read before each round. Long enough for several passes over the block.
 constexpr double kBandwidthSeconds = 0.3;
@@ -57,7 +58,9 @@ std::vector<Row> rows_of(const Options& o) {
   std::vector<Row> rows;
   for (const std::int32_t depth : o.depths) {
     for (const std::int32_t tokens : o.prefill) rows.push_back({.bench = {BenchCase::Kind::prefill, tokens, depth}});
-    for (const std::int32_t tokens : o.decode) rows.push_back({.bench = {BenchCase::Kind::decode, tokens, depth}});
+    for (const std::int32_t tokens : o.decode) {
+      for (const std::int32_t streams : o.streams) rows.push_back({.bench = {BenchCase::Kind::decode, tokens, depth, streams}});
+    }
   }
   return rows;
 }
@@ -84,6 +87,7 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
                                   {"kind", row.bench.kind == BenchCase::Kind::prefill ? "prefill" : "decode"},
                                   {"tokens", row.bench.tokens},
                                   {"depth", row.bench.depth},
+                                  {"streams", row.bench.streams},
                                   {"tokens_per_s", {{"samples", row.samples}, {"min", row.rate(0)}, {"median", row.rate(0.5)}, {"max", row.rate(1)}}},
                                   {"fingerprint", row.fingerprint},
                                   {"fingerprint_repeats", row.repeats}};
@@ -123,7 +127,12 @@ Result<ExitCode> bench(const Options& o, Console& console) {
   std::vector<Row> rows = rows_of(o);
   if (rows.empty()) return usage_error("-p", "nothing to measure: give -p or -n");
   EngineOptions options = o.engine;
-  for (const Row& row : rows) options.context = std::max(options.context, row.bench.positions());
+  for (const Row& row : rows) {
+    // The pool of pages is one context, and all streams of a row share it; each may leave a page half empty.
+    options.context = std::max(options.context, row.bench.streams * (row.bench.positions(options.chunk_rows) + 15) / 16 * 16);
+    options.max_requests = std::max(options.max_requests, row.bench.streams);
+    options.logit_rows = std::max(options.logit_rows, row.bench.streams);
+  }
   // A sample must compute its prompt again, and a prefill at a depth must find a step that ends there.
   options.prefix_cache = false;
   for (const std::int32_t depth : o.depths) {
@@ -135,7 +144,7 @@ Result<ExitCode> bench(const Options& o, Console& console) {
   PLUMB_ASSIGN(Engine engine, Engine::open(o.model, options));
   const int threads = engine.impl().queue().info().threads;
   for (Row& row : rows) {
-    if (row.bench.kind == BenchCase::Kind::prefill) continue;
+    if (row.bench.kind == BenchCase::Kind::prefill || row.bench.streams > 1) continue;
     const std::int32_t middle = std::max(row.bench.depth, 1) + row.bench.tokens / 2;
     const device::Cost cost = engine.impl().executor().declared_cost(middle);
     row.bytes_per_token = cost.bytes_read + cost.bytes_written;
@@ -152,7 +161,7 @@ Result<ExitCode> bench(const Options& o, Console& console) {
       bandwidth.push_back(rate);
     }
     for (Row& row : rows) {
-      PLUMB_ASSIGN(const BenchSample sample, run_bench_case(engine, row.bench, go_on));
+      PLUMB_ASSIGN(const BenchSample sample, run_bench_case(engine, row.bench, options.chunk_rows, go_on));
       progress.update(++done);
       if (row.fingerprint.empty()) row.fingerprint = sample.fingerprint;
       row.repeats = row.repeats && row.fingerprint == sample.fingerprint;
@@ -181,6 +190,7 @@ Action add_bench(CLI::App& command) {
   };
   list("-p,--prefill", o->prefill, "prompt lengths to time; 0: none", 0);
   list("-n,--decode", o->decode, "numbers of tokens to generate and time; 0: none", 0);
+  list("-s,--streams", o->streams, "requests that draw together, for each of -n", 1);
   list("-d,--depth", o->depths, "positions that come before what is timed", 0);
   command.add_option("-r,--repeats", o->repeats, "samples of each row, taken in rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command.add_option("--chunk", o->engine.chunk_rows, "prompt rows of one step")->check(CLI::Range(1, 4096))->capture_default_str();

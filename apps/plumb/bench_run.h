@@ -16,9 +16,13 @@ struct BenchCase {
   Kind kind = Kind::prefill;
   std::int32_t tokens = 0;
   std::int32_t depth = 0;
+  std::int32_t streams = 1;  // decode: requests computed together, each of that depth
 
-  std::string name() const;        // "pp512", "tg64@d2048"
-  std::int32_t positions() const;  // that the context must hold
+  std::string name() const;  // "pp512", "tg64@d2048", "tg64x8": eight streams
+  // That the context must hold, when a step computes `chunk_rows` rows of prompts at most.
+  std::int32_t positions(std::int32_t chunk_rows) const;
+  // Tokens each request draws: with several streams also those that the first draws while the last still reads its prompt.
+  std::int32_t drawn(std::int32_t chunk_rows) const;
 };
 
 struct BenchSample {
@@ -26,12 +30,13 @@ struct BenchSample {
   std::string fingerprint;  // of the tokens drawn and of the bits of the logits they were drawn from
 };
 
-// Tokens of a prompt: a fixed function of position and vocabulary.
-std::vector<std::int32_t> bench_tokens(std::int32_t count, std::int32_t vocab);
+// Tokens of a prompt: a fixed function of position, vocabulary and stream.
+std::vector<std::int32_t> bench_tokens(std::int32_t count, std::int32_t vocab, std::int32_t stream = 0);
 
 // Runs the case once. Prefill is timed from the step that ends at `depth` to the first token drawn: the head of one row is in
-// it. Decode is timed from one token to the `tokens`-th after it. `go_on` false ends the run.
+// it. Decode is timed from one token to the `tokens`-th after it; with several streams while all of them are drawing, and the rate
+// is that of all tokens drawn in that time. `go_on` false ends the run.
 // Errors: those of generate(); internal when no step of the prompt ends at `depth`; cancelled.
-Result<BenchSample> run_bench_case(Engine& engine, const BenchCase& bench, const std::function<bool()>& go_on);
+Result<BenchSample> run_bench_case(Engine& engine, const BenchCase& bench, std::int32_t chunk_rows, const std::function<bool()>& go_on);
 
 }  // namespace plumb::app
