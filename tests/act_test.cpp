@@ -78,7 +78,7 @@ TEST_P(Act, Q8BitsDependOnNeitherChunksNorThreads) {
 
 TEST_P(Act, Q8IsAnotherComputationAndNearTheExactOne) {
   const std::string model = GetParam() == std::string("story") ? kStory : file(GetParam());
-  Engine exact = open(model, {});
+  Engine exact = open(model, {.act = "f32"});
   Engine q8 = open(model, {.act = "q8"});
   const Outputs a = outputs(exact);
   const Outputs b = outputs(q8);
@@ -91,7 +91,7 @@ TEST_P(Act, Q8IsAnotherComputationAndNearTheExactOne) {
 
 TEST_P(Act, PackedWeightsReplaceTheirStoredForm) {
   const std::string model = GetParam() == std::string("story") ? kStory : file(GetParam());
-  const Engine exact = open(model, {});
+  const Engine exact = open(model, {.act = "f32"});
   const Engine q8 = open(model, {.act = "q8"});
   const decode::MemoryUse& before = exact.impl().executor().memory();
   const decode::MemoryUse& after = q8.impl().executor().memory();

@@ -23,7 +23,7 @@ Difference compare(const std::string& model, const std::vector<std::int32_t>& to
   Difference d;
   const auto expected = test::reference_logits(model, tokens);
   EXPECT_TRUE(expected.ok()) << expected.error().to_string();
-  auto engine = Engine::open(model, {.threads = 2, .isa = isa, .context = 512, .chunk_rows = chunk, .checked = true});
+  auto engine = Engine::open(model, {.threads = 2, .isa = isa, .act = "f32", .context = 512, .chunk_rows = chunk, .checked = true});
   EXPECT_TRUE(engine.ok()) << (engine.ok() ? "" : engine.error().to_string());
   if (!expected.ok() || !engine.ok()) return d;
   Request request{.prompt_ids = tokens, .max_tokens = 0};

@@ -275,6 +275,7 @@ Action add_verify(CLI::App& command) {
   o->engine.logit_rows = 64;  // a compromise: held-out text wants every row, and a row of a 200k vocabulary is 0.8 MB
   add_engine_options(command, o->model, o->engine);
   command.remove_option(command.get_option("--ctx"));  // the oracle says how long its prompts are
+  CLI::Option* act = command.get_option("--act")->description("activations of quantised products: f32 on the exact path; --path deploy: q8, or f32");
   command.add_option("--oracle", o->oracle, "reference outputs (docs/FORMATS.md)");
   command.add_option("--path", o->path, "which computation is verified")->check(CLI::IsMember({"exact", "deploy"}))->capture_default_str();
   command.add_option("--record", o->record, "write what this path computes as an oracle file; without --oracle, for made-up prompts to 2k");
@@ -287,7 +288,10 @@ Action add_verify(CLI::App& command) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command.add_option("--chunk", o->engine.chunk_rows, "prompt rows of one step")->check(CLI::Range(1, 4096))->capture_default_str();
-  return [o](Console& console) { return verify(*o, console); };
+  return [o, act](Console& console) {
+    if (act->count() == 0 && o->path == "exact") o->engine.act = "f32";
+    return verify(*o, console);
+  };
 }
 
 }  // namespace plumb::app

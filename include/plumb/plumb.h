@@ -114,7 +114,9 @@ struct EngineOptions {
   std::string device = "auto";    // "auto", "cpu"
   int threads = 0;                // CPU workers; 0: one per core this process may use
   std::string isa;                // CPU kernels from this instruction set at most; empty: the best there is
-  std::string act = "f32";        // how activations reach quantised weights: "f32" is exact, "q8" rounds them to signed bytes
+  // How activations reach quantised weights: "q8" rounds them to signed bytes, within the budget of docs/QUALITY.md; "f32" is the
+  // exact path. With q8 those weights are packed at load into memory of their own, which takes a moment.
+  std::string act = "q8";
   std::int32_t context = 0;       // positions a request may reach; 0: the model's own, at most 32,768
   std::int32_t chunk_rows = 256;  // most prompt rows of one step
   std::int32_t logit_rows = 32;   // most rows of one step whose logits are kept

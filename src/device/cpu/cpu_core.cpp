@@ -242,6 +242,8 @@ void CpuCore::wait_for(CpuBuffer& buffer) {
   const std::uint64_t limit = options_.deadline_ms != 0 ? options_.deadline_ms * 1000000 : EventWord::kForever;
   // No pausing: the workers need the cores more than the host does.
   if (buffer.settled_.sleep_while(0, limit)) return;
+  // A device that another wait gave up on is lost for this buffer too, whether or not a worker has got round to saying so.
+  if (lost_.load() && buffer.settle(lost_error(), false)) return;
   // The status first: the workers stop as soon as the device is lost and would report that instead.
   if (buffer.settle(overdue_error(buffer), false)) {
     lose("a wait passed its deadline of " + std::to_string(options_.deadline_ms) + " ms");

@@ -56,7 +56,8 @@ class CpuFaults : public ::testing::TestWithParam<int> {  // threads; 0: inline
     ASSERT_FALSE(buffer.ok());
     EXPECT_EQ(buffer.error().code, ErrorCode::device_lost);
     EXPECT_EQ(queue_->reserve(plan_of({{"a", 1}})).error().code, ErrorCode::device_lost);
-    EXPECT_EQ(queue_->live().in_flight, 0U);
+    // A wait that gave up does not wait for the workers, which let go of the buffers in their own time.
+    while (queue_->live().in_flight != 0) std::this_thread::yield();
     EXPECT_EQ(queue_->live().encoders, 0U);
   }
 
