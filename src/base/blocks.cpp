@@ -190,6 +190,33 @@ void encode_q4_0(const float* values, std::uint8_t* block) {
   }
 }
 
+void decode_q4_1(const std::uint8_t* block, float* out) {
+  const float d = f16_to_float(load_u16(block));
+  const float m = f16_to_float(load_u16(block + 2));
+  for (int j = 0; j < kBlock / 2; ++j) {
+    out[j] = d * static_cast<float>(block[4 + j] & 15) + m;
+    out[j + 16] = d * static_cast<float>(block[4 + j] >> 4) + m;
+  }
+}
+
+void decode_iq4_nl(const std::uint8_t* block, float* out) {
+  const float d = f16_to_float(load_u16(block));
+  for (int j = 0; j < kBlock / 2; ++j) {
+    out[j] = d * static_cast<float>(kIq4Nl[block[2 + j] & 15]);
+    out[j + 16] = d * static_cast<float>(kIq4Nl[block[2 + j] >> 4]);
+  }
+}
+
+void decode_nvfp4(const std::uint8_t* block, int part, float* out) {
+  for (int sub = 2 * part; sub < 2 * part + 2; ++sub, out += 16) {
+    const float scale = ue4m3_to_float(block[sub]);
+    for (int j = 0; j < 8; ++j) {
+      out[j] = scale * kE2m1[block[4 + 8 * sub + j] & 15];
+      out[j + 8] = scale * kE2m1[block[4 + 8 * sub + j] >> 4];
+    }
+  }
+}
+
 std::optional<std::size_t> find_nan_scale(std::span<const std::uint8_t> scales) {
   const void* hit = scales.empty() ? nullptr : std::memchr(scales.data(), kE8m0Nan, scales.size());
   if (hit == nullptr) return std::nullopt;
@@ -199,6 +226,15 @@ std::optional<std::size_t> find_nan_scale(std::span<const std::uint8_t> scales) 
 std::optional<std::size_t> find_nan_scale_blocks(std::span<const std::uint8_t> blocks) {
   for (std::size_t at = 0; at < blocks.size(); at += kMxfp4Bytes) {
     if (blocks[at] == kE8m0Nan) return at / kMxfp4Bytes;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> find_bad_nvfp4_block(std::span<const std::uint8_t> blocks) {
+  for (std::size_t at = 0; at < blocks.size(); at += kNvfp4Bytes) {
+    for (std::size_t sub = 0; sub < 4; ++sub) {
+      if (blocks[at + sub] >= 0x7F) return at / kNvfp4Bytes;
+    }
   }
   return std::nullopt;
 }
