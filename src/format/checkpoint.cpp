@@ -287,14 +287,16 @@ Status reject_nan_scales(const TensorView& tensor, std::string_view subject) {
   std::optional<std::size_t> at;
   if (tensor.dtype == DType::mxfp4) {
     at = blocks::find_nan_scale_blocks(bytes);
+  } else if (tensor.dtype == DType::nvfp4) {
+    at = blocks::find_bad_nvfp4_block(bytes);
   } else if (tensor.dtype == DType::u8 || tensor.dtype == DType::f8_e8m0) {
     at = blocks::find_nan_scale(bytes);
   } else {
-    return fail(ErrorCode::invalid_argument, "has no E8M0 scales", std::string(subject), tensor.name,
+    return fail(ErrorCode::invalid_argument, "has no E8M0 or UE4M3 scales", std::string(subject), tensor.name,
                 std::string(to_string(tensor.dtype)));
   }
   if (!at) return {};
-  return fail(ErrorCode::malformed, "block scale 0xFF is NaN", std::string(subject), printable(tensor.name),
+  return fail(ErrorCode::malformed, tensor.dtype == DType::nvfp4 ? "block scale is NaN or negative" : "block scale 0xFF is NaN", std::string(subject), printable(tensor.name),
               "block " + std::to_string(*at));
 }
 

@@ -103,7 +103,7 @@ class Checkpoint {
 };
 
 // Rejects E8M0 NaN scales (byte 0xFF): in the blocks of a mxfp4 tensor, or in every byte of a separate u8 or f8_e8m0
-// scale tensor. Reads the whole tensor. Other dtypes: invalid_argument. Error: malformed, value = index of the block.
+// scale tensor; and UE4M3 scales of an nvfp4 tensor that are NaN or negative. Reads the whole tensor. Other dtypes: invalid_argument. Error: malformed, value = index of the block.
 Status reject_nan_scales(const TensorView& tensor, std::string_view subject);
 
 }  // namespace plumb::format

@@ -33,7 +33,9 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
 #define WEIGHT_KERNELS(isa, op, Args)                                                                             \
   WEIGHT_KERNEL(isa, op, Args, f32), WEIGHT_KERNEL(isa, op, Args, f16), WEIGHT_KERNEL(isa, op, Args, bf16),       \
       WEIGHT_KERNEL(isa, op, Args, q8_0), WEIGHT_KERNEL(isa, op, Args, q4_0), WEIGHT_KERNEL(isa, op, Args, mxfp4), \
-      WEIGHT_KERNEL(isa, op, Args, mxfp4_split)
+      WEIGHT_KERNEL(isa, op, Args, mxfp4_split), WEIGHT_KERNEL(isa, op, Args, q4_1),                              \
+      WEIGHT_KERNEL(isa, op, Args, iq4_nl), WEIGHT_KERNEL(isa, op, Args, nvfp4), WEIGHT_KERNEL(isa, op, Args, q4_k), \
+      WEIGHT_KERNEL(isa, op, Args, q5_k), WEIGHT_KERNEL(isa, op, Args, q6_k)
 // Packed weights are multiplied by q8 activations and by nothing else (check() of the ops), so the format decides alone.
 #define Q8_KERNEL(isa, op, Args, format)                                                  \
   entry<Args, cpu::isa::q8_##op<WeightFormat::format>>("q8_" #format "w_" #op, Isa::isa,  \

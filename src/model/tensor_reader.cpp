@@ -22,6 +22,8 @@ struct FormatRow {
 constexpr FormatRow kFormats[] = {
     {DType::f32, WeightFormat::f32},   {DType::f16, WeightFormat::f16},   {DType::bf16, WeightFormat::bf16},
     {DType::q8_0, WeightFormat::q8_0}, {DType::q4_0, WeightFormat::q4_0}, {DType::mxfp4, WeightFormat::mxfp4},
+    {DType::q4_1, WeightFormat::q4_1}, {DType::q4_k, WeightFormat::q4_k}, {DType::q5_k, WeightFormat::q5_k},
+    {DType::q6_k, WeightFormat::q6_k}, {DType::iq4_nl, WeightFormat::iq4_nl}, {DType::nvfp4, WeightFormat::nvfp4},
 };
 
 std::optional<WeightFormat> weight_format(DType dtype) {
@@ -85,7 +87,7 @@ Result<MatrixWeight> TensorReader::matrix(const std::string& name, std::int64_t 
     return fail(ErrorCode::unsupported, "no kernel multiplies by this element type", checkpoint_.subject(), name,
                 std::string(to_string(t->dtype)));
   }
-  if (t->dtype == DType::mxfp4) PLUMB_TRY(check_scales(*t));
+  if (t->dtype == DType::mxfp4 || t->dtype == DType::nvfp4) PLUMB_TRY(check_scales(*t));
   MatrixWeight w{.name = name, .data = t->data};
   w.view.format = *format;
   w.view.rows = static_cast<std::int32_t>(rows);

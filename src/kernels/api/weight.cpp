@@ -4,6 +4,7 @@
 
 #include "base/blocks.h"
 #include "base/check.h"
+#include "base/super_blocks.h"
 #include "kernels/api/arg_check.h"
 
 namespace plumb::kernels {
@@ -17,6 +18,12 @@ constexpr std::array<WeightFormatTraits, kWeightFormatCount> kTraits = {{
     {"q4_0", blocks::kBlock, blocks::kQ4Bytes, 0, 1},
     {"mxfp4", blocks::kBlock, blocks::kMxfp4Bytes, 0, 1},
     {"mxfp4_split", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 1},
+    {"q4_1", blocks::kBlock, blocks::kQ41Bytes, 0, 1},
+    {"iq4_nl", blocks::kBlock, blocks::kIq4NlBytes, 0, 1},
+    {"nvfp4", blocks::kNvfp4Block, blocks::kNvfp4Bytes, 0, 1},
+    {"q4_k", blocks::kSuper, blocks::kQ4kBytes, 0, 1},
+    {"q5_k", blocks::kSuper, blocks::kQ5kBytes, 0, 1},
+    {"q6_k", blocks::kSuper, blocks::kQ6kBytes, 0, 1},
     {"q8_0_r8", blocks::kBlock, blocks::kQ8Bytes - 2, 2, 8},
     {"q4_0_r8", blocks::kBlock, blocks::kQ4Bytes - 2, 2, 8},
     {"mxfp4_r8", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 8},

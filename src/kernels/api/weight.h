@@ -8,7 +8,7 @@
 namespace plumb::kernels {
 
 // Row formats. Elements of a row are in natural order k = 0..cols-1 whatever the container, so the same weights give the
-// same bits from each of them. Block layouts are those of base/blocks.h.
+// same bits from each of them. Block layouts are those of base/blocks.h and base/super_blocks.h.
 enum class WeightFormat : std::uint8_t {
   f32,
   f16,
@@ -17,6 +17,12 @@ enum class WeightFormat : std::uint8_t {
   q4_0,         // 18 bytes per 32: f16 scale, 16 bytes of two nibbles (j and j + 16), minus 8
   mxfp4,        // 17 bytes per 32: E8M0 scale, 16 bytes of two E2M1 codes (j and j + 16). GGUF
   mxfp4_split,  // 16 code bytes per 32 in `data` (2j and 2j + 1), E8M0 scales in `scales`. Hugging Face
+  q4_1,         // 20 bytes per 32: f16 scale, f16 offset, nibbles as in q4_0
+  iq4_nl,       // 18 bytes per 32: f16 scale, nibbles as in q4_0 that choose from 16 values
+  nvfp4,        // 36 bytes per 64: 4 UE4M3 scales, 32 bytes of two E2M1 codes
+  q4_k,         // 144 bytes per 256: f16 scale and min, 8 pairs of 6 bits, nibbles (base/super_blocks.h)
+  q5_k,         // 176 bytes per 256: the same with a fifth bit
+  q6_k,         // 210 bytes per 256: 6-bit codes, 16 signed scales, f16 scale
   // Packed: what the `pack` op makes of the stored ones for products with q8 activations. Eight rows are interleaved so that
   // the eight 32-bit lanes of a vector belong to eight outputs: a sum then never crosses lanes. Eight rows of one block are
   // block_bytes / 4 vectors of 32 bytes in `data`; bytes 4j..4j + 3 of vector v are bytes 4v..4v + 3 of row j's codes. Their

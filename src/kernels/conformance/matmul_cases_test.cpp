@@ -50,7 +50,8 @@ std::vector<Bound> matmul_bounds(const MatmulArgs& a) {
   return {bound};
 }
 
-ShapeCase matmul_case(WeightFormat format, const MatmulShape& s) {
+ShapeCase matmul_case(WeightFormat format, MatmulShape s) {
+  s.k *= stretch(format);
   MatmulArgs args{.out = given<float>(),
                   .weight = weight_shape(format, s.n, s.k, 1, s.gap),
                   .accumulate = s.accumulate ? 1 : 0,
@@ -77,6 +78,7 @@ ShapeCase matmul_case(WeightFormat format, const MatmulShape& s) {
 }
 
 ShapeCase embed_case(WeightFormat format, std::int32_t rows, std::int32_t vocab, std::int32_t hidden, std::int32_t cells) {
+  hidden *= stretch(format);
   const EmbedArgs args{.out = given<float>(),
                        .tokens = given<const std::int32_t>(),
                        .sources = given<const std::int32_t>(),

@@ -99,8 +99,12 @@ std::vector<ShapeCase> q8_cases();
 inline constexpr double kU = 0x1p-24;
 
 // Relative bound of a dot product against the sum of its terms' magnitudes, in the order of cpu/generic/dot.h or any order no
-// deeper: a product's rounding, cols / 8 additions of a lane, 3 of the lanes, bias, residual, and the reference's own rounding.
-inline double dot_bound(std::int64_t cols) { return (static_cast<double>((cols + 7) / 8) + 7) * kU; }
+// deeper: a product's rounding, cols / 8 additions of a lane, 3 of the lanes, bias, residual, the reference's own rounding, and the
+// weight's where its format adds an offset.
+inline double dot_bound(std::int64_t cols) { return (static_cast<double>((cols + 7) / 8) + 8) * kU; }
+
+// How many times longer a row must be to have as many blocks as a row of blocks of 32.
+inline std::int32_t stretch(WeightFormat format) { return traits(format).block > 32 ? traits(format).block / 32 : 1; }
 
 // Fills every row of a weight with finite random blocks whose values are of order 1.
 void fill_weight(const WeightView& w, Random& random);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/blocks.h"
+#include "base/super_blocks.h"
 #include "kernels/conformance/shape_case.h"
 #include "kernels/ref/reference.h"
 
@@ -44,9 +45,30 @@ void fill_block(WeightFormat format, std::byte* data, std::byte* scale, Random& 
       *scale = e8m0_scale(random);
       fill_codes(data, 16, random);
       return;
-    case WeightFormat::q8_0_r8:
-    case WeightFormat::q4_0_r8:
-    case WeightFormat::mxfp4_r8: return;  // fill_packed
+    case WeightFormat::q4_1:
+      put(data, f16_scale(random));
+      put(data + 2, f16_scale(random));
+      fill_codes(data + 4, 16, random);
+      return;
+    case WeightFormat::iq4_nl:
+      put(data, f16_scale(random));
+      fill_codes(data + 2, 16, random);
+      return;
+    case WeightFormat::nvfp4:
+      for (int sub = 0; sub < 4; ++sub) data[sub] = static_cast<std::byte>(random.below(8) == 0 ? random.below(8) : 0x28 + random.below(24));
+      fill_codes(data + 4, 32, random);
+      return;
+    case WeightFormat::q4_k:
+    case WeightFormat::q5_k:
+      fill_codes(data + 4, traits(format).block_bytes - 4, random);
+      put(data, f16_scale(random));
+      put(data + 2, f16_scale(random));
+      return;
+    case WeightFormat::q6_k:
+      fill_codes(data, blocks::kQ6kD, random);
+      put(data + blocks::kQ6kD, f16_scale(random));
+      return;
+    default: return;  // fill_packed
   }
 }
 

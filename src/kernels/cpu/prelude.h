@@ -19,6 +19,7 @@
 
 #include "base/blocks.h"
 #include "base/counter_rng.h"
+#include "base/super_blocks.h"
 #include "device/cpu/cpu_kernel.h"
 #include "kernels/api/ops.h"
 #include "kernels/cpu/kernels.h"

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/blocks.h"
+#include "kernels/ref/stored_element.h"
 
 namespace plumb::kernels {
 namespace {
@@ -13,6 +14,18 @@ T load(const std::byte* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
+}
+
+bool in_parts(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::q4_1:
+    case WeightFormat::iq4_nl:
+    case WeightFormat::nvfp4:
+    case WeightFormat::q4_k:
+    case WeightFormat::q5_k:
+    case WeightFormat::q6_k: return true;
+    default: return false;
+  }
 }
 
 // Block `index` of a row: `out` gets one element of a plain format, 32 of a block format.
@@ -29,9 +42,7 @@ void decode_block(const WeightView& w, const std::byte* data, const std::byte* s
     case WeightFormat::mxfp4_split:
       blocks::decode_mxfp4_hf(bytes, static_cast<std::uint8_t>(scales[index]), out);
       return;
-    case WeightFormat::q8_0_r8:
-    case WeightFormat::q4_0_r8:
-    case WeightFormat::mxfp4_r8: return;  // decode_packed
+    default: return;  // stored_element, decode_packed
   }
 }
 
@@ -64,6 +75,13 @@ std::vector<double> weight_row(const WeightView& w, std::int64_t expert, std::in
   std::vector<double> out;
   out.reserve(static_cast<std::size_t>(w.cols));
   for (std::int64_t i = 0; i < w.cols / block; ++i) {
+    if (in_parts(w.format)) {
+      for (int k = 0; k < block; ++k) {
+        const ElementParts element = stored_element(w.format, data + i * traits(w.format).block_bytes, k);
+        out.push_back(element.product + element.offset);
+      }
+      continue;
+    }
     float values[blocks::kBlock];
     if (is_packed(w.format)) {
       decode_packed(w, expert, row, i, values);

@@ -6,6 +6,7 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // Codec<F>: kUnit elements of a row (8, or one block of 32) lie in kBytes bytes. `decode` gives them in natural order; `scale`
 // is the E8M0 byte of a format that keeps its scales apart (kScales), unused by the others.
+// A format whose blocks are longer has kParts of kUnit elements in kBytes, and `decode` takes the number of the part instead.
 template <WeightFormat F>
 struct Codec;
 

@@ -8,6 +8,7 @@
 #define PLUMB_CPU_ISA avx2
 #include "kernels/cpu/avx2/simd.h"
 #include "kernels/cpu/avx2/decode.h"
+#include "kernels/cpu/avx2/decode_blocks.h"
 #include "kernels/cpu/avx2/q8_block.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/dot.h"
@@ -29,6 +30,12 @@ PLUMB_INSTANTIATE(q8_0)
 PLUMB_INSTANTIATE(q4_0)
 PLUMB_INSTANTIATE(mxfp4)
 PLUMB_INSTANTIATE(mxfp4_split)
+PLUMB_INSTANTIATE(q4_1)
+PLUMB_INSTANTIATE(iq4_nl)
+PLUMB_INSTANTIATE(nvfp4)
+PLUMB_INSTANTIATE(q4_k)
+PLUMB_INSTANTIATE(q5_k)
+PLUMB_INSTANTIATE(q6_k)
 #define PLUMB_INSTANTIATE_Q8(F)                                                   \
   template void q8_matmul<WeightFormat::F>(const MatmulArgs&, device::Worker&);   \
   template void q8_moe_glu<WeightFormat::F>(const MoeGluArgs&, device::Worker&);  \

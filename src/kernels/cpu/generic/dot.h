@@ -24,6 +24,16 @@ struct WeightRows {
   const std::byte* scale_row(std::int64_t n) const { return scales + n * scale_row_stride; }
 };
 
+// Unit `u` of a row: `data` and `scales` are where the row begins.
+template <class C>
+inline void decode_unit(const std::byte* data, const std::byte* scales, int u, F32x8* out) {
+  if constexpr (requires { C::kParts; }) {
+    C::decode(data + std::int64_t{u / C::kParts} * C::kBytes, u % C::kParts, out);
+  } else {
+    C::decode(data + std::int64_t{u} * C::kBytes, scales + (C::kScales ? u : 0), out);
+  }
+}
+
 // The last cols % 8 elements of a row of a plain format, the rest zero. `data` points at them.
 template <WeightFormat F>
 inline F32x8 decode_tail(const std::byte* data, int n) {
@@ -55,7 +65,7 @@ inline void dot_direct(const WeightRows& w, std::int64_t first, const float* con
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       F32x8 weights[kVectors];
-      C::decode(data[j] + std::int64_t{u} * C::kBytes, scales[j] + (C::kScales ? u : 0), weights);
+      decode_unit<C>(data[j], scales[j], u, weights);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
@@ -120,7 +130,7 @@ void decode_panel(const WeightRows& w, std::int64_t first, int count, float* pan
     const int units = w.cols / C::kUnit;
     for (int u = 0; u < units; ++u) {
       F32x8 weights[kVectors];
-      C::decode(data + std::int64_t{u} * C::kBytes, scales + (C::kScales ? u : 0), weights);
+      decode_unit<C>(data, scales, u, weights);
       for (int i = 0; i < kVectors; ++i) store8(out + u * C::kUnit + i * 8, weights[i]);
     }
     if constexpr (C::kUnit == 8) {

@@ -4,6 +4,7 @@
 
 #define PLUMB_CPU_ISA portable
 #include "kernels/cpu/portable/simd.h"
+#include "kernels/cpu/generic/scalar_codec.h"
 #include "kernels/cpu/portable/decode.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/dot.h"

@@ -5,6 +5,7 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // Codec<F>: kUnit elements of a row (8, or one block of 32) lie in kBytes bytes. `decode` gives them in natural order; `scale`
 // is the E8M0 byte of a format that keeps its scales apart (kScales), unused by the others.
+// A format whose blocks are longer has kParts of kUnit elements in kBytes, and `decode` takes the number of the part instead.
 template <WeightFormat F>
 struct Codec;
 
@@ -33,21 +34,15 @@ struct HalfCodec {
 template <> struct Codec<WeightFormat::f16> : HalfCodec<blocks::f16_to_float> {};
 template <> struct Codec<WeightFormat::bf16> : HalfCodec<blocks::bf16_to_float> {};
 
-// A block format, by a scalar function of the block.
-template <int Bytes, void (*Decode)(const std::uint8_t*, float*)>
-struct BlockCodec {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = Bytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    float values[blocks::kBlock];
-    Decode(reinterpret_cast<const std::uint8_t*>(data), values);
-    for (int i = 0; i < 4; ++i) out[i] = load8(values + 8 * i);
-  }
-};
 template <> struct Codec<WeightFormat::q8_0> : BlockCodec<blocks::kQ8Bytes, blocks::decode_q8_0> {};
 template <> struct Codec<WeightFormat::q4_0> : BlockCodec<blocks::kQ4Bytes, blocks::decode_q4_0> {};
 template <> struct Codec<WeightFormat::mxfp4> : BlockCodec<blocks::kMxfp4Bytes, blocks::decode_mxfp4> {};
+template <> struct Codec<WeightFormat::q4_1> : BlockCodec<blocks::kQ41Bytes, blocks::decode_q4_1> {};
+template <> struct Codec<WeightFormat::iq4_nl> : BlockCodec<blocks::kIq4NlBytes, blocks::decode_iq4_nl> {};
+template <> struct Codec<WeightFormat::nvfp4> : PartCodec<2, blocks::kNvfp4Bytes, blocks::decode_nvfp4> {};
+template <> struct Codec<WeightFormat::q4_k> : PartCodec<blocks::kSuperParts, blocks::kQ4kBytes, blocks::decode_q4_k> {};
+template <> struct Codec<WeightFormat::q5_k> : PartCodec<blocks::kSuperParts, blocks::kQ5kBytes, blocks::decode_q5_k> {};
+template <> struct Codec<WeightFormat::q6_k> : PartCodec<blocks::kSuperParts, blocks::kQ6kBytes, blocks::decode_q6_k> {};
 
 template <>
 struct Codec<WeightFormat::mxfp4_split> {
