@@ -57,6 +57,7 @@ class ProgramRun {
       cells(kernels::kSlotAdvance)[r] = row.sequence;
       cells(kernels::kSlotLogitIndex)[r] = r;
       cells(kernels::kSlotRelayOf)[r] = -1;
+      cells(kernels::kSlotMaskOf)[r] = -1;
       reinterpret_cast<kernels::SampleParams*>(cells(kernels::kSlotSampleParams))[r] = {};
     }
     std::fill_n(cells(kernels::kSlotEditOffsets), count + 1, 0);

@@ -50,6 +50,7 @@ inline Result<std::vector<float>> reference_logits(const std::string& model, con
   fill(kernels::kSlotPositions, [](std::int32_t i) { return i; });
   fill(kernels::kSlotLogitIndex, [](std::int32_t i) { return i; });
   fill(kernels::kSlotRelayOf, [](std::int32_t) { return -1; });
+  fill(kernels::kSlotMaskOf, [](std::int32_t) { return -1; });
   if (model::has_recurrent(spec)) fill(kernels::kSlotStateSlots, [](std::int32_t) { return 0; });  // memory is zero: a fresh state
   for (std::size_t c = 0; c < layout.classes.size(); ++c) {
     fill("kv.c" + std::to_string(c) + ".table", [](std::int32_t i) { return i; });  // table entry i is page i

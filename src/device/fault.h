@@ -36,8 +36,13 @@ std::string_view to_string(FaultPoint point);
 // Counts down at each point. Thread rule: any thread.
 class FaultInjector {
  public:
-  // The `nth` time from now (1 = the next) that the point is reached, it fails. 0 disarms.
-  void arm(FaultPoint point, std::uint64_t nth) { countdown_[static_cast<std::size_t>(point)].store(nth); }
+  // The `nth` time from now (1 = the next) that the point is reached, it fails. 0 disarms. `row`: whose fault a bad_index is
+  // said to be.
+  void arm(FaultPoint point, std::uint64_t nth, std::int32_t row = -1) {
+    row_.store(row, std::memory_order_relaxed);
+    countdown_[static_cast<std::size_t>(point)].store(nth);
+  }
+  std::int32_t row() const { return row_.load(std::memory_order_relaxed); }
 
   bool armed(FaultPoint point) const {
     return countdown_[static_cast<std::size_t>(point)].load(std::memory_order_relaxed) != 0;
@@ -59,6 +64,7 @@ class FaultInjector {
 
  private:
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(FaultPoint::count_)> countdown_{};
+  std::atomic<std::int32_t> row_{-1};
 };
 
 enum class FaultKind : std::uint8_t { bad_index, non_finite, short_reservation };
@@ -74,6 +80,7 @@ struct FaultWord {
   FaultKind kind = FaultKind::bad_index;
   std::int64_t value = 0;    // the offending index (or row); the smallest one when that launch saw several
   std::int64_t limit = 0;    // its bound
+  std::int32_t row = -1;     // the row of the launch that it belongs to, where the kernel knows; -1: none in particular
 };
 
 }  // namespace plumb::device

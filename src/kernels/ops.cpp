@@ -26,6 +26,7 @@ const OpDesc& op() {
   X(GatherArgs)      \
   X(GluArgs)         \
   X(KvAppendArgs)    \
+  X(MaskLogitsArgs)  \
   X(MatmulArgs)      \
   X(MoeCombineArgs)  \
   X(MoeDownArgs)     \

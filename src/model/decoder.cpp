@@ -76,6 +76,8 @@ class Lowering {
     lengths_ = program().add_slot(kSlotLengths, SlotKind::state, static_cast<std::uint64_t>(limits_.sequences) * 4);
     edits_ = batch_slot(kSlotEdits, static_cast<std::uint64_t>(limits_.max_edits) * sizeof(LogitEdit));
     edit_offsets_ = batch_slot(kSlotEditOffsets, (logit_rows() + 1) * 4);
+    masks_ = batch_slot(kSlotMasks, static_cast<std::uint64_t>(limits_.sequences) * mask_words(spec_.vocab) * 4);
+    mask_of_ = batch_slot(kSlotMaskOf, logit_rows() * 4);
     logit_index_ = batch_slot(kSlotLogitIndex, logit_rows() * 4);
     params_ = batch_slot(kSlotSampleParams, logit_rows() * sizeof(SampleParams));
     relay_of_ = batch_slot(kSlotRelayOf, logit_rows() * 4);
@@ -487,6 +489,14 @@ class Lowering {
                                   .vocab = spec_.vocab,
                                   .rows = limits_.max_logit_rows},
                    kSamplePhase, RowCount::logit_rows));
+    // A sequence draws once in a step at most.
+    PLUMB_TRY(emit(MaskLogitsArgs{.logits = ref<float>(logits_),
+                                  .masks = ref<const std::uint32_t>(masks_),
+                                  .mask_of = ref<const std::int32_t>(mask_of_),
+                                  .mask_count = limits_.sequences,
+                                  .vocab = spec_.vocab,
+                                  .rows = limits_.max_logit_rows},
+                   kSamplePhase, RowCount::logit_rows));
     return emit(SampleArgs{.out = ref<std::int32_t>(sampled_),
                            .relay = ref<std::int32_t>(relay_),
                            .logits = ref<const float>(logits_),
@@ -506,6 +516,7 @@ class Lowering {
 
   SlotId tokens_ = kNoSlot, sources_ = kNoSlot, positions_ = kNoSlot, sequences_ = kNoSlot;
   SlotId advance_ = kNoSlot, lengths_ = kNoSlot, edits_ = kNoSlot, edit_offsets_ = kNoSlot;
+  SlotId masks_ = kNoSlot, mask_of_ = kNoSlot;
   SlotId logit_index_ = kNoSlot, params_ = kNoSlot, relay_of_ = kNoSlot, relay_ = kNoSlot;
   SlotId logits_ = kNoSlot, sampled_ = kNoSlot, digests_ = kNoSlot;
   SlotId x_ = kNoSlot, h_ = kNoSlot, q_ = kNoSlot, k_ = kNoSlot, v_ = kNoSlot, mixed_ = kNoSlot, last_ = kNoSlot;

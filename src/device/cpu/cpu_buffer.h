@@ -44,6 +44,7 @@ struct InjectedFaults {
   std::int64_t fail_launch = -1;  // this launch fails instead of running
   bool lost = false;              // ... and the device is gone
   std::int64_t bad_index_launch = -1;
+  std::int32_t bad_index_row = -1;
   std::int64_t non_finite_launch = -1;
   bool refused = false;
   bool hang = false;

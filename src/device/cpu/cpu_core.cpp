@@ -174,6 +174,7 @@ void CpuCore::plan_faults(CpuBuffer& buffer) {
     injected.lost = true;
   }
   injected.bad_index_launch = launch_of(FaultPoint::bad_index);
+  injected.bad_index_row = injector_.row();
   injected.non_finite_launch = launch_of(FaultPoint::non_finite);
 }
 

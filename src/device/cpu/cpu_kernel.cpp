@@ -14,16 +14,17 @@ void FaultSink::fold() {
   pending = {};
 }
 
-void Worker::report(std::int64_t value, std::int64_t limit, FaultKind kind) {
+void Worker::report(std::int64_t value, std::int64_t limit, FaultKind kind, std::int64_t row) {
   while (faults_->lock.test_and_set(std::memory_order_acquire)) {
   }
   FaultWord& word = faults_->pending;
   // The smallest of a launch, not the earliest: the report must not depend on which thread came first.
-  if (word.count == 0 || std::tuple(value, limit, kind) < std::tuple(word.value, word.limit, word.kind)) {
+  if (word.count == 0 || std::tuple(value, limit, kind, row) < std::tuple(word.value, word.limit, word.kind, std::int64_t{word.row})) {
     word.launch = launch_;
     word.kind = kind;
     word.value = value;
     word.limit = limit;
+    word.row = static_cast<std::int32_t>(row);
   }
   ++word.count;
   faults_->lock.clear(std::memory_order_release);

@@ -52,15 +52,15 @@ class Worker {
   T* scratch_as() const { return reinterpret_cast<T*>(scratch_.data()); }
 
   // An index that came from outside or from another kernel: returned when in [0, limit), else clamped to 0 and counted.
-  // A counted index fails the step. REQUIRES: limit > 0.
-  std::int64_t index_in(std::int64_t value, std::int64_t limit) {
+  // A counted index fails the step. `row`: the row of the launch that it belongs to, or -1. REQUIRES: limit > 0.
+  std::int64_t index_in(std::int64_t value, std::int64_t limit, std::int64_t row = -1) {
     if (value >= 0 && value < limit) return value;
-    report(value, limit, FaultKind::bad_index);
+    report(value, limit, FaultKind::bad_index, row);
     return 0;
   }
 
   // Counts a bad thing that is not an index: the row of a non-finite result, a reservation that is too short.
-  void report(std::int64_t value, std::int64_t limit, FaultKind kind = FaultKind::non_finite);
+  void report(std::int64_t value, std::int64_t limit, FaultKind kind = FaultKind::non_finite, std::int64_t row = -1);
 
   // What earlier launches of the buffer have counted. The sampler reads it.
   const FaultWord& fault() const { return faults_->seen; }

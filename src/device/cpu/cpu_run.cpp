@@ -191,10 +191,10 @@ void CpuCore::after_command(CpuBuffer& buffer, std::size_t index) {
 }
 
 void CpuCore::inject_after(CpuBuffer& buffer, std::int32_t launch) {
-  const auto count = [&](FaultKind kind, std::int64_t value, std::int64_t limit) {
-    Worker(0, 1, {}, nullptr, &buffer.faults_, launch).report(value, limit, kind);
+  const auto count = [&](FaultKind kind, std::int64_t value, std::int64_t limit, std::int64_t row = -1) {
+    Worker(0, 1, {}, nullptr, &buffer.faults_, launch).report(value, limit, kind, row);
   };
-  if (launch == buffer.injected_.bad_index_launch) count(FaultKind::bad_index, -1, 1);
+  if (launch == buffer.injected_.bad_index_launch) count(FaultKind::bad_index, -1, 1, buffer.injected_.bad_index_row);
   if (launch != buffer.injected_.non_finite_launch) return;
   const LaunchInfo& info = buffer.launches_[static_cast<std::size_t>(launch)];
   for (std::uint32_t i = 0; i < info.operands; ++i) {

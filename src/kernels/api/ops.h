@@ -20,6 +20,7 @@
 #include "kernels/api/gather.h"
 #include "kernels/api/glu.h"
 #include "kernels/api/kv_append.h"
+#include "kernels/api/mask_logits.h"
 #include "kernels/api/matmul.h"
 #include "kernels/api/moe.h"
 #include "kernels/api/pack.h"

@@ -55,6 +55,8 @@ inline constexpr const char* kSlotSampleParams = "batch.params";      // SampleP
 inline constexpr const char* kSlotRelayOf = "batch.relay_of";         // i32 [max_logit_rows]
 inline constexpr const char* kSlotEdits = "batch.edits";              // LogitEdit [max_edits]
 inline constexpr const char* kSlotEditOffsets = "batch.edit_offsets";  // i32 [max_logit_rows + 1]
+inline constexpr const char* kSlotMasks = "batch.masks";              // u32 [sequences][mask_words(vocab)]
+inline constexpr const char* kSlotMaskOf = "batch.mask_of";           // i32 [max_logit_rows]
 inline constexpr const char* kSlotLengths = "state.lengths";          // i32 [sequences]: positions each sequence has passed
 // Of models with recurrent layers. The table outlives a step and is kept as the page tables are: kNoStateSlot until somebody
 // writes it. States hold [slots] times the layer's state_slot_bytes; a slot is zeroed or copied before its sequence's first row.

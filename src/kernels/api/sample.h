@@ -7,8 +7,10 @@
 // counter-based generator (base/counter_rng.h) at (position, choice) under the key seed, so it does not depend on what else
 // runs, or in which order.
 //
+// A token whose logit is kBannedLogit (mask_logits) is never drawn, whatever the temperature.
+//
 // The token goes to out[i], and to the relay cell relay_cells_of[i] (when >= 0) where the next step's embed reads it. When an
-// earlier launch of the step has counted a fault, or a logit is not finite, kInvalidToken goes to both.
+// earlier launch of the step has counted a fault, a logit is not finite, or all are banned, kInvalidToken goes to both.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@
 
 #include "base/status.h"
 #include "device/launch.h"
+#include "kernels/api/mask_logits.h"
 #include "kernels/api/ref.h"
 
 namespace plumb::kernels {

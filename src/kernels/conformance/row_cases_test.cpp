@@ -75,6 +75,25 @@ ShapeCase edit_logits_case(std::int32_t rows, std::int32_t vocab) {
   return c;
 }
 
+// Masked rows between free ones; the masks stand in another order than the rows. Words hold few bits, many, none and all.
+ShapeCase mask_logits_case(std::int32_t rows, std::int32_t vocab) {
+  const MaskLogitsArgs args{.logits = given<float>(),
+                            .masks = given<const std::uint32_t>(),
+                            .mask_of = given<const std::int32_t>(),
+                            .mask_count = rows + 1,
+                            .vocab = vocab,
+                            .rows = rows};
+  ShapeCase c = make_case(fmt::format("rows={} vocab={}", rows, vocab), args, rows, [](const MaskLogitsArgs& a, Random& random) {
+    random.values(a.logits.get(), std::int64_t{a.rows} * a.vocab);
+    for (std::int64_t i = 0; i < std::int64_t{a.mask_count} * mask_words(a.vocab); ++i) {
+      const auto bits = static_cast<std::uint32_t>(random.bits());
+      writable(a.masks)[i] = i % 4 == 0 ? bits & static_cast<std::uint32_t>(random.bits()) : i % 4 == 1 ? bits : i % 4 == 2 ? 0 : ~0U;
+    }
+    for (std::int32_t r = 0; r < a.rows; ++r) writable(a.mask_of)[r] = r % 3 == 1 ? -1 : a.rows - r;
+  });
+  return c;
+}
+
 ShapeCase digest_case(std::int32_t rows, std::int32_t cols) {
   const DigestArgs args{.out = given<std::uint64_t>(), .in = given<const float>(), .cols = cols, .rows = rows};
   return make_case(fmt::format("rows={} cols={}", rows, cols), args, rows, [](const DigestArgs& a, Random& random) {
@@ -235,6 +254,9 @@ std::vector<ShapeCase> row_cases() {
   cases.push_back(edit_logits_case(1, 3));
   cases.push_back(edit_logits_case(7, 4096));
   cases.push_back(edit_logits_case(33, 50));
+  cases.push_back(mask_logits_case(1, 1));
+  cases.push_back(mask_logits_case(7, 4096));
+  cases.push_back(mask_logits_case(33, 50));
   cases.push_back(gather_case(1, 1, 1));
   cases.push_back(gather_case(5, 9, 67));
   cases.push_back(gather_case(6, 3, 32));

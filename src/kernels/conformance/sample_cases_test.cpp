@@ -12,8 +12,9 @@ T* writable(const Ref<const T>& ref) {
 }
 
 // Row r uses params[r % size] with its own seed. `levels` > 0: logits take that many values, so cuts fall among ties.
+// `banned` of 16 tokens are masked, but never the first.
 ShapeCase sample_case(const char* what, std::int32_t rows, std::int32_t vocab, std::int32_t levels,
-                      const std::vector<SampleParams>& params) {
+                      const std::vector<SampleParams>& params, std::int32_t banned = 0) {
   const SampleArgs args{.out = given<std::int32_t>(),
                         .relay = given<std::int32_t>(),
                         .logits = given<const float>(),
@@ -23,10 +24,11 @@ ShapeCase sample_case(const char* what, std::int32_t rows, std::int32_t vocab, s
                         .vocab = vocab,
                         .rows = rows};
   return make_case(fmt::format("{} rows={} vocab={} levels={}", what, rows, vocab, levels), args, rows,
-                   [levels, params](const SampleArgs& a, Random& random) {
+                   [levels, params, banned](const SampleArgs& a, Random& random) {
                      for (std::int64_t i = 0; i < std::int64_t{a.rows} * a.vocab; ++i) {
                        writable(a.logits)[i] =
                            levels > 0 ? static_cast<float>(random.below(levels)) - 1.0F : random.value();
+                       if (i % a.vocab != 0 && random.below(16) < banned) writable(a.logits)[i] = kBannedLogit;
                      }
                      for (std::int32_t r = 0; r < a.rows; ++r) {
                        SampleParams p = params[static_cast<std::size_t>(r) % params.size()];
@@ -61,6 +63,13 @@ std::vector<ShapeCase> sample_cases() {
     cases.push_back(sample_case("drawn", 27, vocab, 0, drawn));
     cases.push_back(sample_case("drawn ties", 27, vocab, 4, drawn));
     cases.push_back(sample_case("all equal", 18, vocab, 1, drawn));
+  }
+  std::vector<SampleParams> hot = drawn;
+  hot.push_back({.temperature = 1e38F});  // nearly all weights are 1, and those of banned tokens would be e^-3
+  hot.push_back({.temperature = 1e38F, .top_k = 4000});
+  for (const std::int32_t vocab : {7, 130, 4096}) {
+    cases.push_back(sample_case("few left", 33, vocab, 0, hot, 15));
+    cases.push_back(sample_case("half left, ties", 33, vocab, 3, hot, 8));
   }
   cases.push_back(sample_case("large", 9, 201088, 0, drawn));
   return cases;

@@ -24,6 +24,7 @@
   void gather(const GatherArgs& a, device::Worker& w);                              \
   void glu(const GluArgs& a, device::Worker& w);                                    \
   void kv_append(const KvAppendArgs& a, device::Worker& w);                         \
+  void mask_logits(const MaskLogitsArgs& a, device::Worker& w);                     \
   void moe_combine(const MoeCombineArgs& a, device::Worker& w);                     \
   void moe_group(const MoeGroupArgs& a, device::Worker& w);                         \
   void pack(const PackArgs& a, device::Worker& w);                                  \

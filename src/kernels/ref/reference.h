@@ -17,6 +17,7 @@ void reference(const GatedDeltaArgs& a);
 void reference(const GatherArgs& a);
 void reference(const GluArgs& a);
 void reference(const KvAppendArgs& a);
+void reference(const MaskLogitsArgs& a);
 void reference(const MatmulArgs& a);
 void reference(const MoeCombineArgs& a);
 void reference(const MoeDownArgs& a);

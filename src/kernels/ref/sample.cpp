@@ -15,6 +15,8 @@ std::int32_t draw(const float* logits, std::int32_t vocab, const SampleParams& p
   }
   std::vector<std::int32_t> kept(static_cast<std::size_t>(vocab));  // falling logit, then rising id
   std::iota(kept.begin(), kept.end(), 0);
+  std::erase_if(kept, [&](auto i) { return logits[i] == kBannedLogit; });
+  if (kept.empty()) return kInvalidToken;
   std::stable_sort(kept.begin(), kept.end(), [&](auto x, auto y) { return logits[x] > logits[y]; });
   if (p.temperature == 0) return kept.front();
 
@@ -25,7 +27,7 @@ std::int32_t draw(const float* logits, std::int32_t vocab, const SampleParams& p
     for (const std::int32_t i : kept) sum += weight(i);
     return sum;
   };
-  if (p.top_k > 0 && p.top_k < vocab) kept.resize(static_cast<std::size_t>(p.top_k));
+  if (p.top_k > 0) kept.resize(std::min(kept.size(), static_cast<std::size_t>(p.top_k)));
   if (p.top_p < 1) {
     const double wanted = p.top_p * total();
     double reached = 0;

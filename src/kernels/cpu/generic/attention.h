@@ -15,22 +15,22 @@ inline constexpr int kChunk = 64;
 inline constexpr int kHeadTile = 8;
 
 // The page that holds `position` of a sequence, or -1. Every reason for -1 is counted.
-inline std::int64_t page_of(const KvView& kv, std::int64_t sequence, std::int64_t position, device::Worker& w) {
+inline std::int64_t page_of(const KvView& kv, std::int64_t sequence, std::int64_t position, std::int64_t row, device::Worker& w) {
   std::int64_t logical = position / kv.page_rows;
   if (kv.window == 0) {
     // A full-attention table does not wrap: a position behind its end is a reservation that is too short.
-    if (w.index_in(logical, kv.table_pages) != logical) return -1;
+    if (w.index_in(logical, kv.table_pages, row) != logical) return -1;
   } else {
     logical %= kv.table_pages;
   }
   const std::int64_t page = kv.table[sequence * kv.table_pages + logical];
-  return w.index_in(page, kv.pages) == page ? page : -1;
+  return w.index_in(page, kv.pages, row) == page ? page : -1;
 }
 
 // Counts a sequence or position out of bounds; false then.
-inline bool valid_row(const KvView& kv, std::int64_t sequence, std::int64_t position, device::Worker& w) {
-  return w.index_in(sequence, kv.sequences) == sequence &&
-         w.index_in(position, std::int64_t{1} << 31) == position;
+inline bool valid_row(const KvView& kv, std::int64_t sequence, std::int64_t position, std::int64_t row, device::Worker& w) {
+  return w.index_in(sequence, kv.sequences, row) == sequence &&
+         w.index_in(position, std::int64_t{1} << 31, row) == position;
 }
 
 void kv_append(const KvAppendArgs& a, device::Worker& w) {
@@ -39,8 +39,8 @@ void kv_append(const KvAppendArgs& a, device::Worker& w) {
   for (std::int64_t r = lo; r < hi; ++r) {
     const std::int64_t sequence = a.sequences[r];
     const std::int64_t position = a.positions[r];
-    if (sequence == -1 || !valid_row(a.kv, sequence, position, w)) continue;
-    const std::int64_t page = page_of(a.kv, sequence, position, w);
+    if (sequence == -1 || !valid_row(a.kv, sequence, position, r, w)) continue;
+    const std::int64_t page = page_of(a.kv, sequence, position, r, w);
     if (page < 0) continue;
     for (int h = 0; h < a.kv.kv_heads; ++h) {
       const std::int64_t cell = kv_cell(a.kv, page, h, static_cast<int>(position % a.kv.page_rows)) * 4;
@@ -148,12 +148,12 @@ inline void attend(const AttentionArgs& a, std::int64_t row, int kv_head, int fi
 
   const std::int64_t sequence = a.sequences[row];
   const std::int64_t position = a.positions[row];
-  if (!valid_row(kv, sequence, position, w)) return;
+  if (!valid_row(kv, sequence, position, row, w)) return;
   const std::int64_t first = kv_first_visible(kv, position);
   // The table must hold every page that this row sees: a full one does not wrap, and in a ring that is too short two of them
   // would be one.
   const std::int64_t last_page = position / kv.page_rows - (kv.window > 0 ? first / kv.page_rows : 0);
-  if (w.index_in(last_page, kv.table_pages) != last_page) return;
+  if (w.index_in(last_page, kv.table_pages, row) != last_page) return;
 
   HeadTile t;
   t.heads = heads;
@@ -175,7 +175,7 @@ inline void attend(const AttentionArgs& a, std::int64_t row, int kv_head, int fi
     for (std::int64_t key = lo; key < hi;) {
       const std::int64_t page_end = (key / kv.page_rows + 1) * kv.page_rows;
       const std::int64_t end = page_end < hi ? page_end : hi;
-      const std::int64_t page = page_of(kv, sequence, key, w);
+      const std::int64_t page = page_of(kv, sequence, key, row, w);
       if (page >= 0) {
         const std::int64_t cell = kv_cell(kv, page, kv_head, static_cast<int>(key % kv.page_rows));
         runs[run_count++] = {key, static_cast<int>(end - key), k_pool + cell, v_pool + cell};

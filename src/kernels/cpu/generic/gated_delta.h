@@ -95,7 +95,7 @@ void gated_delta(const GatedDeltaArgs& a, device::Worker& w) {
       const bool known = sequence >= 0 && sequence < a.sequence_count;
       const std::int64_t slot = known ? a.state_slots[sequence] : kNoStateSlot;
       if (slot < 0 || slot >= a.slots) {
-        if (task == 0) w.index_in(known ? slot : sequence, known ? a.slots : a.sequence_count);  // once a row, not once a task
+        if (task == 0) w.index_in(known ? slot : sequence, known ? a.slots : a.sequence_count, r);  // once a row, not once a task
         std::memset(a.out.get() + at + first, 0, static_cast<std::size_t>(last - first) * 4);
         continue;
       }

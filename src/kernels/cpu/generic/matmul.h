@@ -40,10 +40,10 @@ void embed(const EmbedArgs& a, device::Worker& w) {
     std::int64_t token = a.tokens[r];
     if (const std::int32_t source = a.sources[r]; source >= 0) {
       // A clamped cell gives a clamped token: the step has failed already.
-      const std::int64_t cell = w.index_in(source, a.relay_cells > 0 ? a.relay_cells : 1);
+      const std::int64_t cell = w.index_in(source, a.relay_cells > 0 ? a.relay_cells : 1, r);
       token = a.relay_cells > 0 ? a.relay[cell] : kInvalidToken;
     }
-    token = w.index_in(token, a.table.rows);
+    token = w.index_in(token, a.table.rows, r);
     float* out = a.out.get() + r * a.table.cols;
     const int whole = a.table.cols / 8 * 8;
     if (whole == a.table.cols) {

@@ -6,7 +6,7 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 void gather(const GatherArgs& a, device::Worker& w) {
   const auto [lo, hi] = w.share(a.rows);
   for (std::int64_t r = lo; r < hi; ++r) {
-    const std::int64_t from = w.index_in(a.indices[r], a.in_rows);
+    const std::int64_t from = w.index_in(a.indices[r], a.in_rows, r);
     std::memcpy(a.out.get() + r * a.cols, a.in.get() + from * a.cols, static_cast<std::size_t>(a.cols) * 4);
   }
 }
@@ -16,7 +16,7 @@ void advance(const AdvanceArgs& a, device::Worker& w) {
   if (w.index() != 0) return;
   for (std::int64_t r = 0; r < a.rows; ++r) {
     if (a.sequences[r] == -1) continue;
-    const std::int64_t s = w.index_in(a.sequences[r], a.sequence_count);
+    const std::int64_t s = w.index_in(a.sequences[r], a.sequence_count, r);
     if (s == a.sequences[r]) a.lengths[s] = a.positions[r] + 1;
   }
 }
@@ -29,16 +29,32 @@ void edit_logits(const EditLogitsArgs& a, device::Worker& w) {
     const std::int32_t last = a.offsets[r + 1];
     if (first == last) continue;
     if (first < 0 || last < first || last > a.edits_limit) {
-      w.report(last, a.edits_limit, device::FaultKind::bad_index);
+      w.report(last, a.edits_limit, device::FaultKind::bad_index, r);
       continue;
     }
     for (std::int32_t i = first; i < last; ++i) {
       const LogitEdit& edit = a.edits[i];
-      const std::int64_t token = w.index_in(edit.token, a.vocab);
+      const std::int64_t token = w.index_in(edit.token, a.vocab, r);
       if (token != edit.token) continue;
       float& logit = a.logits[r * a.vocab + token];
       const float scaled = logit > 0 ? logit / edit.scale : logit * edit.scale;
       logit = scaled + edit.add;
+    }
+  }
+}
+
+void mask_logits(const MaskLogitsArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(a.rows);
+  for (std::int64_t r = lo; r < hi; ++r) {
+    const std::int32_t m = a.mask_of[r];
+    if (m == -1) continue;
+    const bool known = w.index_in(m, a.mask_count, r) == m;
+    const std::uint32_t* mask = a.masks.get() + static_cast<std::int64_t>(known ? m : 0) * mask_words(a.vocab);
+    float* logits = a.logits.get() + r * a.vocab;
+    for (std::int32_t first = 0; first < a.vocab; first += 32) {
+      const std::uint32_t word = known ? mask[first / 32] : 0;
+      const std::int32_t n = a.vocab - first < 32 ? a.vocab - first : 32;
+      for (std::int32_t i = 0; i < n; ++i) logits[first + i] = (word >> i & 1U) != 0 ? logits[first + i] : kBannedLogit;
     }
   }
 }
@@ -146,7 +162,7 @@ void moe_group(const MoeGroupArgs& a, device::Worker& w) {
   auto* next = w.scratch_as<std::int32_t>();  // first the counts, then where each expert's next pair goes
   const std::int64_t pairs = std::int64_t{a.rows} * a.top_k;
   for (std::int32_t e = 0; e < a.expert_count; ++e) next[e] = 0;
-  for (std::int64_t pair = 0; pair < pairs; ++pair) ++next[w.index_in(a.experts[pair], a.expert_count)];
+  for (std::int64_t pair = 0; pair < pairs; ++pair) ++next[w.index_in(a.experts[pair], a.expert_count, pair / a.top_k)];
   std::int32_t placed = 0;
   for (std::int32_t e = 0; e < a.expert_count; ++e) {
     const std::int32_t count = next[e];

@@ -15,9 +15,10 @@ inline float from_ordered_key(std::uint32_t key) {
   return std::bit_cast<float>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key);
 }
 
-// What is kept: every token whose logit is above `value`, and those with exactly that logit up to id `last_id`.
+// What is kept: every token whose logit is above `value`, and those with exactly that logit up to id `last_id`. At first all but
+// the banned ones.
 struct Cut {
-  float value = -std::numeric_limits<float>::max();
+  float value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(kBannedLogit) - 1);  // the next float above it
   std::int32_t last_id = std::numeric_limits<std::int32_t>::max();
 
   bool keeps(float logit, std::int32_t id) const { return logit > value || (logit == value && id <= last_id); }
@@ -177,7 +178,7 @@ inline std::int32_t draw(const float* logits, std::int32_t vocab, const SamplePa
   double* masses = buckets + kBuckets;
   auto* maxima = reinterpret_cast<float*>(masses + blocks);
   const float largest = largest_finite(logits, vocab, maxima);
-  if (std::isnan(largest)) return kInvalidToken;
+  if (std::isnan(largest) || largest == kBannedLogit) return kInvalidToken;
   if (!(p.temperature > 0)) {
     std::int32_t i = 0;
     while (logits[i] != largest) ++i;
@@ -215,12 +216,12 @@ void sample(const SampleArgs& a, device::Worker& w) {
     std::int32_t token = kInvalidToken;
     if (!faulted) {
       token = draw(a.logits.get() + r * a.vocab, a.vocab, a.params[r], w.scratch().data());
-      if (token == kInvalidToken) w.report(r, a.rows);
+      if (token == kInvalidToken) w.report(r, a.rows, device::FaultKind::non_finite, r);
     }
     a.out[r] = token;
     const std::int32_t cell = a.relay_cells_of[r];
     if (cell < 0) continue;
-    if (w.index_in(cell, a.relay_cells > 0 ? a.relay_cells : 1) == cell && a.relay_cells > 0) a.relay[cell] = token;
+    if (w.index_in(cell, a.relay_cells > 0 ? a.relay_cells : 1, r) == cell && a.relay_cells > 0) a.relay[cell] = token;
   }
 }
 
