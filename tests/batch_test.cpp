@@ -63,6 +63,30 @@ class Batch : public ::testing::Test {
 json completion(const std::string& id, const json& body) { return {{"custom_id", id}, {"method", "POST"}, {"url", "/v1/completions"}, {"body", body}}; }
 json chat(const std::string& id, const json& body) { return {{"custom_id", id}, {"method", "POST"}, {"url", "/v1/chat/completions"}, {"body", body}}; }
 
+TEST_F(Batch, AnswersThatMustBeOneOfSomeTexts) {
+  const json texts = {" yes", " no, not at all"};
+  write_file(in_, lines_of({{{"id", "plain"}, {"prompt", "Was it so?"}, {"choices", texts}},
+                            completion("two", {{"prompt", {"Was it so?", "And then?"}}, {"choices", texts}, {"temperature", 5}, {"seed", 3}}),
+                            {{"id", "none"}, {"prompt", "x"}, {"choices", json::array()}},
+                            {{"id", "empty"}, {"prompt", "x"}, {"choices", {"a", ""}}},
+                            {{"id", "stop"}, {"prompt", "x"}, {"choices", texts}, {"stop", "n"}},
+                            chat("chat", {{"messages", {{{"role", "user"}, {"content", "x"}}}}, {"choices", texts}})}));
+  report({}, 1);
+  const auto all = results();
+  const auto one_of = [&](const json& text) { return std::find(texts.begin(), texts.end(), text) != texts.end(); };
+  EXPECT_TRUE(one_of(all.at("plain")["text"])) << all.at("plain");
+  EXPECT_EQ(all.at("plain")["finish"], "complete");
+  for (const json& choice : all.at("two")["response"]["body"]["choices"]) {
+    EXPECT_TRUE(one_of(choice["text"])) << choice;
+    EXPECT_EQ(choice["finish_reason"], "stop");
+  }
+  EXPECT_EQ(all.at("none")["error"]["field"], "choices");
+  EXPECT_EQ(all.at("empty")["error"]["field"], "choices[1]");
+  EXPECT_EQ(all.at("stop")["error"]["field"], "stop");
+  EXPECT_EQ(all.at("chat")["response"]["body"]["error"]["code"], "unsupported");
+  EXPECT_EQ(all.at("chat")["response"]["body"]["error"]["param"], "body.choices");
+}
+
 TEST_F(Batch, AnswersPlainLinesAsRunDoes) {
   const json run_document = json::parse(run_plumb({"run", kModel, "--json", "-p", "The ship", "-n", "9", "--greedy"}).out);
   write_file(in_, lines_of({{{"id", "text"}, {"prompt", "The ship"}, {"n", 9}},

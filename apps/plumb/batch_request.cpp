@@ -55,6 +55,7 @@ void read_common(JsonFields& fields, Request& request) {
     fields.read("stop", request.stop);
   }
   fields.read("ignore_eos", request.ignore_eos);
+  if (fields.has("choices")) fields.read("choices", request.choices.emplace());
   fields.read("priority", request.priority);
   fields.read("deadline_ms", request.deadline_ms);
 }
@@ -230,6 +231,8 @@ void BatchReader::read_chat(JsonFields& body, Request request, BatchRequest& out
   }
   read_messages(body, conversation);
   if (choices < 1 || choices > 128) return body.fail("n", "must be from 1 to 128", choices);
+  // The answer to a chat is several messages with headers; a text is asked for only of the last one's content.
+  if (request.choices) return body.fail("choices", "cannot be asked of a chat, whose answer is messages; use /v1/completions", json(*request.choices), ErrorCode::unsupported);
   if (!body.ok()) return;
   auto rendered = render(body, conversation, std::move(request));
   if (!rendered.ok()) return body.take(std::move(rendered).error());

@@ -29,6 +29,7 @@ struct Options {
   bool special = false;
   std::int32_t max_tokens = 256;
   std::vector<std::string> stop;
+  std::vector<std::string> choices;
   bool ignore_eos = false;
   bool witness = false;
 };
@@ -96,6 +97,7 @@ Result<ExitCode> run(const Options& o, Console& console) {
   request.max_tokens = o.max_tokens;
   request.stop = o.stop;
   request.ignore_eos = o.ignore_eos;
+  if (!o.choices.empty()) request.choices = o.choices;
   PLUMB_ASSIGN(request.sampling, sampling_for(o.sampling, engine));
 
   Answer answer;
@@ -142,6 +144,9 @@ Action add_run(CLI::App& command) {
   command.add_flag("--special", o->special, "text such as <|start|> in the prompt becomes the special token");
   command.add_option("-n,--tokens", o->max_tokens, "tokens to generate at most")->check(CLI::NonNegativeNumber)->capture_default_str();
   command.add_option("--stop", o->stop, "end before this text would appear; may be given more than once")->allow_extra_args(false);
+  command.add_option("--choices", o->choices, "texts, as yes,no: the answer is exactly one of them; may be given more than once")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_flag("--ignore-eos", o->ignore_eos, "do not end at the model's end tokens");
   command.add_flag("--witness", o->witness, "say which kernels ran, for how many positions x layers");
   add_sampling_options(command, o->sampling);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,10 @@ struct Request {
   std::vector<std::int32_t> stop_ids;         // besides the model's own end tokens
   bool ignore_eos = false;
   std::vector<LogitBias> logit_bias;          // at most 1,024
+  // The answer is exactly one of these texts, byte for byte, in whatever tokens; the model chooses. Ends with Finish::complete, or
+  // with the model's end token where one choice begins another (ignore_eos has no say in that). At most 1,024 texts of 1,024 bytes,
+  // 32,768 together. Not together with stop or stop_ids, which could cut a choice short.
+  std::optional<std::vector<std::string>> choices;
   std::int32_t priority = 0;                  // higher is admitted first; among equals, who came first
   double deadline_ms = 0;                     // from submission to the terminal event; 0: none
   // Prompt positions at which the conversation is likely to branch later (message boundaries): the windows there are kept
@@ -80,6 +85,7 @@ enum class Finish : std::uint8_t {
   stop_string,
   length,       // max_tokens reached
   context,      // the context is full
+  complete,     // the answer is one of Request::choices, and nothing could follow
   cancelled,
   deadline,     // Request::deadline_ms has passed
   error,        // Event::error says what went wrong; other requests go on
@@ -197,7 +203,8 @@ class Engine {
 
   // Queues a request. Nothing is truncated silently: a prompt longer than the context is refused, and an answer that reaches the
   // context's end finishes with Finish::context.
-  // Errors: invalid_argument naming the field (empty prompt, ids outside the vocabulary, sampling out of range); capacity (the
+  // Errors: invalid_argument naming the field (empty prompt, ids outside the vocabulary, sampling out of range, choices that are
+  // none); unsupported (a choice that this vocabulary cannot spell); limit_exceeded (too many or too long stops or choices); capacity (the
   // prompt can never fit the KV pools); cancelled (the engine is shutting down); device_lost.
   Result<Stream> submit(const Request& request);
 

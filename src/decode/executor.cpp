@@ -179,6 +179,8 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   advance_ = slot_buffer(kernels::kSlotAdvance);
   edits_ = slot_buffer(kernels::kSlotEdits);
   edit_offsets_ = slot_buffer(kernels::kSlotEditOffsets);
+  masks_ = slot_buffer(kernels::kSlotMasks);
+  mask_of_ = slot_buffer(kernels::kSlotMaskOf);
   sampled_ = slot_buffer(kernels::kSlotSampled);
   digests_ = slot_buffer(kernels::kSlotDigests);
   logits_ = slot_buffer(kernels::kSlotLogits);
@@ -245,7 +247,7 @@ Result<Submission> Executor::submit(const StepTicket& ticket, const Submission& 
   PLUMB_ASSIGN(device::CommandBuffer buffer,
                queue_.begin({.label = "step", .timing = plan.timing, .one_by_one = options_.diag, .after = after.completion_}));
   PLUMB_TRY(encode_forward(*buffer, plan, ring));
-  if (!plan.edits_later) PLUMB_TRY(encode_sample(*buffer, plan, ring));
+  if (!plan.rules_later) PLUMB_TRY(encode_sample(*buffer, plan, ring));
   ++next_;
   return Submission(queue_.submit(std::move(buffer)), this, ring, rows, logit_rows, plan.want_logits);
 }
@@ -317,10 +319,15 @@ Status Executor::encode_forward(device::Recorder& recorder, const StepPlan& plan
 Status Executor::encode_sample(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring) {
   const std::size_t n = plan.batch.logits.size();
   if (n > 0) {
-    if (!plan.edits.empty()) PLUMB_TRY(recorder.upload(edits_, 0, bytes_of(plan.edits)));
+    const DrawRules& rules = plan.rules;
+    if (!rules.edits().empty()) PLUMB_TRY(recorder.upload(edits_, 0, std::as_bytes(rules.edits())));
     staging_.assign(n + 1, 0);
-    if (!plan.edit_offsets.empty()) staging_ = plan.edit_offsets;
+    std::copy(rules.edit_offsets().begin(), rules.edit_offsets().end(), staging_.begin());
     PLUMB_TRY(recorder.upload(edit_offsets_, 0, bytes_of(staging_)));
+    if (!rules.masks().empty()) PLUMB_TRY(recorder.upload(masks_, 0, std::as_bytes(rules.masks())));
+    staging_.assign(n, -1);
+    std::copy(rules.mask_of().begin(), rules.mask_of().end(), staging_.begin());
+    PLUMB_TRY(recorder.upload(mask_of_, 0, bytes_of(staging_)));
   }
   PLUMB_TRY(encode_phases(recorder, plan, ring, sample_phase_, bound_.size()));
   return encode_results(recorder, plan, ring);

@@ -84,11 +84,11 @@ class Executor {
                                                 const ExecutorOptions& options);
 
   // Encodes and submits a step. `after`: a step still in flight that this one is chained to; when that fails, this runs nothing
-  // and fails with the same first error. A ticket whose edits come later has only its forward half submitted. At most `depth`
+  // and fails with the same first error. A ticket whose rules come later has only its forward half submitted. At most `depth`
   // steps may be in flight. Errors: invalid_argument (more rows than the program was lowered for), and whatever beginning a
   // command buffer returns.
   Result<Submission> submit(const StepTicket& ticket, const Submission& after = {});
-  // Submits the sample half of a ticket whose edits have been supplied. REQUIRES: `forward` is what submit() returned for it.
+  // Submits the sample half of a ticket whose rules have been supplied. REQUIRES: `forward` is what submit() returned for it.
   Result<Submission> submit_sample(const StepTicket& ticket, const Submission& forward);
 
   // Whole pages of one layer class, all layers, K then V: for saving and restoring sessions. Only while nothing is in flight.
@@ -158,7 +158,7 @@ class Executor {
   device::Buffer tokens_, sources_, positions_, sequences_, logit_index_, params_, relay_of_;
   std::vector<device::Buffer> write_sequences_;
   device::Buffer sampled_, digests_, logits_;
-  device::Buffer advance_, lengths_, edits_, edit_offsets_;
+  device::Buffer advance_, lengths_, edits_, edit_offsets_, masks_, mask_of_;
   std::size_t sample_phase_ = 0;  // first phase of the sample half
   device::Buffer state_slots_;    // recurrent models: the slot of each row of the page tables
   struct StateStorage {

@@ -19,7 +19,7 @@ namespace plumb::decode {
 enum class Launch : std::uint8_t {
   launched,
   nothing,       // no request has a row to compute
-  needs_oldest,  // the oldest step in flight must settle first (its tokens decide this step's edits)
+  needs_oldest,  // the oldest step in flight must settle first (its tokens decide how this step is drawn)
   needs_rest,    // everything in flight must settle first (admission, memory, a prompt to compute)
 };
 

@@ -12,16 +12,14 @@ void StepPlan::clear() {
   state_starts.clear();
   state_saves.clear();
   state_slots.clear();
-  edits.clear();
-  edit_offsets.clear();
-  edits_later = false;
+  rules = {};
+  rules_later = false;
   want_logits = false;
 }
 
-void StepTicket::supply_edits(std::vector<kernels::LogitEdit> edits, std::vector<std::int32_t> offsets) {
-  PLUMB_CHECK(plan_.edits_later);
-  plan_.edits = std::move(edits);
-  plan_.edit_offsets = std::move(offsets);
+void StepTicket::supply_rules(DrawRules rules) {
+  PLUMB_CHECK(plan_.rules_later);
+  plan_.rules = std::move(rules);
 }
 
 }  // namespace plumb::decode

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/api/edit_logits.h"
+#include "decode/draw_rules.h"
 #include "kernels/api/kv_view.h"
 #include "kernels/api/row_batch.h"
 #include "kv/slot_table.h"
@@ -53,9 +53,8 @@ struct StepPlan {
   std::vector<StateCopy> state_starts;    // before the forward
   std::vector<StateCopy> state_saves;     // after the forward
   std::vector<std::pair<std::int32_t, std::int32_t>> state_slots;  // (row of the tables, its slot), where it changes
-  std::vector<kernels::LogitEdit> edits;  // of all logit rows, in their order
-  std::vector<std::int32_t> edit_offsets; // [logits + 1]; empty: no edits
-  bool edits_later = false;               // the sample half waits for edits that depend on the step before
+  DrawRules rules;                        // of all logit rows, in their order; or of none
+  bool rules_later = false;               // the sample half waits for rules that depend on the step before
   bool want_logits = false;               // keep the logits of every logit row for the host
   bool timing = false;
 
@@ -70,8 +69,8 @@ class [[nodiscard]] StepTicket {
   std::uint64_t id() const { return id_; }
   std::uint64_t opened_ns() const { return opened_ns_; }
   const StepPlan& plan() const { return plan_; }
-  // The edits that depend on the step before, once it has settled. REQUIRES: plan().edits_later.
-  void supply_edits(std::vector<kernels::LogitEdit> edits, std::vector<std::int32_t> offsets);
+  // The rules that depend on the step before, once it has settled. REQUIRES: plan().rules_later.
+  void supply_rules(DrawRules rules);
 
  private:
   friend class StepBook;

@@ -71,7 +71,7 @@ void Scheduler::deliver_token(RequestState& request, const decode::Settled& sett
   if (request.lifetime.get().first_token_ns == 0) {
     request.lifetime.update([now = parts_.clock.now_ns()](Lifetime& life) { life.first_token_ns = now; });
   }
-  if (request.counts_tokens()) request.counts.update([token](auto& counts) { ++counts[token]; });
+  for (const auto& state : request.shaping) state->accept(token);
   Event event{.kind = EventKind::token, .token = token, .position = length - 1, .logit_digest = settled.digest};
   if (request.request.token_logits) {
     const auto logits = out.logits(static_cast<std::size_t>(settled.share.sampled));
@@ -84,6 +84,7 @@ void Scheduler::deliver_token(RequestState& request, const decode::Settled& sett
     request.text.update([token](TextState& t) { t.piece = t.stop.feed(t.decoder.feed(token)); });
     event.text = request.text.get().piece;
     if (request.text.get().stop.stopped()) finish = Finish::stop_string;
+    if (request.complete()) finish = Finish::complete;
   }
   const std::int32_t answered = length - request.prompt_tokens;
   request.emitted.update([answered](Emitted& e) { e.tokens = answered; });

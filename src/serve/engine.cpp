@@ -32,6 +32,7 @@ std::string_view to_string(Finish finish) {
     case Finish::stop_string: return "stop_string";
     case Finish::length: return "length";
     case Finish::context: return "context";
+    case Finish::complete: return "complete";
     case Finish::cancelled: return "cancelled";
     case Finish::deadline: return "deadline";
     case Finish::error: return "error";
@@ -144,7 +145,17 @@ Result<RequestId> Engine::Impl::submit(const Request& request) {
   }
   PLUMB_TRY(core_->scheduler().validate(request, prompt));
   if (const auto stop = text::StopMatcher::create(request.stop); !stop.ok()) return stop.error();
-  return core_->submit(request, std::move(prompt));
+  std::shared_ptr<const text::Choices> choices;
+  if (request.choices) {
+    PLUMB_ASSIGN(text::Choices compiled, text::Choices::compile(token_index(), *request.choices, !info_.eos_ids.empty()));
+    choices = std::make_shared<const text::Choices>(std::move(compiled));
+  }
+  return core_->submit(request, std::move(prompt), std::move(choices));
+}
+
+const text::TokenIndex& Engine::Impl::token_index() {
+  std::call_once(token_index_once_, [this] { token_index_ = std::make_unique<text::TokenIndex>(tokenizer_); });
+  return *token_index_;
 }
 
 Result<Event> Engine::Impl::generate(const Request& request, const EventFn& on_event, const RouteFn& on_route) {

@@ -11,12 +11,12 @@ EngineCore::EngineCore(const SchedulerParts& parts)
 
 EngineCore::~EngineCore() { order(Order::stop); }
 
-RequestId EngineCore::submit(Request request, std::vector<std::int32_t> prompt) {
+RequestId EngineCore::submit(Request request, std::vector<std::int32_t> prompt, std::shared_ptr<const text::Choices> choices) {
   const std::lock_guard lock(mutex_);
   const RequestId id = ++last_;
   boxes_.try_emplace(id);
   // Under the lock, so that requests arrive in the order of their numbers.
-  scheduler_.mailbox().post({Order::submit, id, std::move(request), std::move(prompt), scheduler_.parts().clock.now_ns()});
+  scheduler_.mailbox().post({Order::submit, id, std::move(request), std::move(prompt), scheduler_.parts().clock.now_ns(), std::move(choices)});
   changed_.notify_all();
   return id;
 }

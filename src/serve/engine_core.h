@@ -23,8 +23,8 @@ class EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  // Queues a request that has been validated and returns its number.
-  RequestId submit(Request request, std::vector<std::int32_t> prompt);
+  // Queues a request that has been validated and returns its number. `choices`: the request's, compiled; null where it has none.
+  RequestId submit(Request request, std::vector<std::int32_t> prompt, std::shared_ptr<const text::Choices> choices = nullptr);
   // As Stream's members of the same name.
   bool next(RequestId id, Event& event);
   bool try_next(RequestId id, Event& event);

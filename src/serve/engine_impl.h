@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/cell.h"
@@ -18,6 +19,7 @@
 #include "model/spec.h"
 #include "plumb/plumb.h"
 #include "serve/engine_core.h"
+#include "text/token_index.h"
 #include "text/tokenizer.h"
 
 namespace plumb {
@@ -67,12 +69,15 @@ class Engine::Impl {
       : checkpoint_(std::move(checkpoint)), spec_(std::move(spec)), tokenizer_(std::move(tokenizer)),
         layout_(std::move(layout)), steps_(&context_) {}
   std::vector<decode::Tap> find_routers(const kernels::Program& program);
+  const text::TokenIndex& token_index();
 
   format::Checkpoint checkpoint_;  // first: everything below may point into its mapping
   model::DecoderSpec spec_;
   text::Tokenizer tokenizer_;
   kv::KvLayout layout_;
   ModelInfo info_;
+  std::once_flag token_index_once_;
+  std::unique_ptr<text::TokenIndex> token_index_;  // made for the first request with a constraint
   MonotonicClock wall_;
   CellContext context_;
   kv::StepClock steps_;

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "decode/choice_constraint.h"
+#include "decode/penalties.h"
 #include "serve/scheduler.h"
 
 namespace plumb {
@@ -59,6 +61,10 @@ Status Scheduler::validate(const Request& r, std::span<const std::int32_t> promp
   for (const LogitBias& b : r.logit_bias) {
     if (b.token < 0 || b.token >= vocab) return bad("logit_bias", "must name tokens of the vocabulary", std::to_string(b.token));
     if (!(std::abs(b.bias) <= 1e6F)) return bad("logit_bias", "must be from -1e6 to 1e6", std::to_string(b.bias));
+  }
+  if (r.choices && !r.stop.empty()) return bad("stop", "must be empty where choices are given: it could cut one short", std::to_string(r.stop.size()));
+  if (r.choices && !r.stop_ids.empty()) {
+    return bad("stop_ids", "must be empty where choices are given: it could cut one short", std::to_string(r.stop_ids.front()));
   }
   for (std::size_t c = 0; c < parts_.pools.size(); ++c) {
     const std::int32_t pages = pages_wanted(c, length);
@@ -129,11 +135,19 @@ void Scheduler::enqueue(Mail&& mail) {
   auto stop = text::StopMatcher::create(mail.request.stop);
   PLUMB_CHECK(stop.ok());  // looked at before it was posted
   std::vector<std::int32_t> ends = mail.request.stop_ids;
-  if (!mail.request.ignore_eos) ends.insert(ends.end(), parts_.info.eos_ids.begin(), parts_.info.eos_ids.end());
+  if (!mail.request.ignore_eos || mail.choices != nullptr) ends.insert(ends.end(), parts_.info.eos_ids.begin(), parts_.info.eos_ids.end());
   // The answer follows the prompt: its first space is text.
   TextState text{text::StreamDecoder(parts_.tokenizer, {.continues = true}), std::move(*stop), {}};
+  Shaping shaping;
+  if (decode::Penalties::wanted(mail.request.sampling, mail.request.logit_bias)) {
+    shaping.push_back(std::make_unique<decode::Penalties>(&parts_.context, mail.request.sampling, mail.request.logit_bias));
+  }
+  PLUMB_CHECK(mail.request.choices.has_value() == (mail.choices != nullptr));  // compiled before it was posted, or refused
+  if (mail.choices != nullptr) {
+    shaping.push_back(std::make_unique<decode::ChoiceConstraint>(&parts_.context, std::move(mail.choices), parts_.info.eos_ids));
+  }
   auto request = std::make_unique<RequestState>(&parts_.context, mail.id, mail.id, std::move(mail.request), std::move(mail.prompt),
-                                                mail.submitted_ns, std::move(text), std::move(ends));
+                                                mail.submitted_ns, std::move(text), std::move(ends), std::move(shaping));
   RequestState* const r = request.get();
   requests_.update([id = mail.id, request = std::move(request)](Requests& all) mutable { all.emplace(id, std::move(request)); });
   if (mode_.get() == Mode::stopped) {

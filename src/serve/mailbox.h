@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "plumb/plumb.h"
+#include "text/choices.h"
 
 namespace plumb {
 
@@ -18,6 +20,7 @@ struct Mail {
   Request request;                         // submit
   std::vector<std::int32_t> prompt;        // submit: its tokens
   std::uint64_t submitted_ns = 0;          // submit
+  std::shared_ptr<const text::Choices> choices;  // submit: Request::choices, compiled; null: none
 };
 
 // Thread rule: any thread posts, the driving thread takes.

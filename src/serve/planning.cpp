@@ -41,13 +41,13 @@ Launch Scheduler::plan(bool ahead, decode::StepPlan& plan) {
     for (decode::Share& share : plan.shares) plan_state(share, plan);
   }
   parts_.slots.take(plan.table_writes, plan.zero_pages);
-  const bool edits = std::any_of(plan.shares.begin(), plan.shares.end(), [&](const decode::Share& s) {
-    return s.sampled >= 0 && find(s.owner)->edits();
+  const bool ruled = std::any_of(plan.shares.begin(), plan.shares.end(), [&](const decode::Share& s) {
+    return s.sampled >= 0 && !find(s.owner)->shaping.empty();
   });
-  plan.edits_later = std::any_of(plan.shares.begin(), plan.shares.end(), [&](const decode::Share& s) {
-    return s.sampled >= 0 && s.from_relay && find(s.owner)->counts_tokens();
+  plan.rules_later = std::any_of(plan.shares.begin(), plan.shares.end(), [&](const decode::Share& s) {
+    return s.sampled >= 0 && s.from_relay && find(s.owner)->follows_tokens();
   });
-  if (edits && !plan.edits_later) gather_edits(plan, plan.edits, plan.edit_offsets);
+  if (ruled && !plan.rules_later) plan.rules = gather_rules(plan);
   return Launch::launched;
 }
 
@@ -195,39 +195,33 @@ void Scheduler::plan_state(decode::Share& share, decode::StepPlan& plan) {
   plan.state_saves.push_back({sequence.aux_slot(), *slot});
 }
 
+// One token more than has been accepted for each step that may be in flight: it may be a new one.
 std::int64_t Scheduler::edit_count(const RequestState& request) const {
-  if (!request.edits()) return 0;
-  // One token more than has been counted: a step in flight may draw a new one.
-  const auto counted = request.counts_tokens() ? static_cast<std::int64_t>(request.counts.get().size()) + parts_.loop.k + 1 : 0;
-  return counted + static_cast<std::int64_t>(request.request.logit_bias.size());
+  std::int64_t edits = 0;
+  for (const auto& state : request.shaping) edits += state->most_edits(parts_.loop.k + 1);
+  return edits;
 }
 
 bool Scheduler::edits_fit(const RequestState& request, const decode::StepPlan& plan) const {
-  if (!request.edits()) return true;
+  if (request.shaping.empty()) return true;
   std::int64_t edits = edit_count(request);
   for (const decode::Share& s : plan.shares) edits += s.sampled >= 0 ? edit_count(*find(s.owner)) : 0;
   return edits <= max_edits_;
 }
 
-void Scheduler::gather_edits(const decode::StepPlan& plan, std::vector<kernels::LogitEdit>& edits, std::vector<std::int32_t>& offsets) const {
-  // Requests stand in the plan in the order of their logit rows.
-  offsets.assign(plan.batch.logits.size() + 1, 0);
+// Requests stand in the plan in the order of their logit rows.
+decode::DrawRules Scheduler::gather_rules(const decode::StepPlan& plan) const {
+  decode::DrawRules rules(parts_.info.vocab);
   for (const decode::Share& share : plan.shares) {
     for (std::int32_t i = share.first_logit; i < share.first_logit + share.logits; ++i) {
-      offsets[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(edits.size());
+      rules.next_row();
       if (i != share.sampled) continue;
       const RequestState* request = find(share.owner);
       if (request == nullptr) continue;
-      const Sampling& s = request->request.sampling;
-      if (request->counts_tokens()) {
-        for (const auto& [token, count] : request->counts.get()) {
-          edits.push_back({token, s.repetition_penalty, -(static_cast<float>(count) * s.frequency_penalty + s.presence_penalty)});
-        }
-      }
-      for (const LogitBias& b : request->request.logit_bias) edits.push_back({b.token, 1, b.bias});
+      for (const auto& state : request->shaping) state->shape(rules);
     }
   }
-  offsets.back() = static_cast<std::int32_t>(edits.size());
+  return rules;
 }
 
 }  // namespace plumb

@@ -4,13 +4,14 @@
 // driving thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/cell.h"
+#include "decode/host_sampling.h"
 #include "decode/track.h"
 #include "plumb/plumb.h"
 #include "text/stop.h"
@@ -47,14 +48,16 @@ struct Lifetime {
   std::int32_t retractions = 0;
 };
 
+// Clause C6: what must have seen token N before N + 1 is drawn.
+using Shaping = std::vector<std::unique_ptr<decode::HostSamplingState>>;
+
 class RequestState {
  public:
   RequestState(const CellContext* context, RequestId number, std::uint64_t order, Request asked, std::vector<std::int32_t> prompt,
-               std::uint64_t now_ns, TextState text_state, std::vector<std::int32_t> ends)
+               std::uint64_t now_ns, TextState text_state, std::vector<std::int32_t> ends, Shaping how_drawn)
       : id(number), arrival(order), request(std::move(asked)), prompt_tokens(static_cast<std::int32_t>(prompt.size())),
-        submitted_ns(now_ns), stop_ids(std::move(ends)), tokens(context, std::move(prompt)), track(context), match(context),
-        stage(context), emitted(context), text(context, std::move(text_state)), lifetime(context),
-        counts(context) {}
+        submitted_ns(now_ns), stop_ids(std::move(ends)), shaping(std::move(how_drawn)), tokens(context, std::move(prompt)), track(context), match(context),
+        stage(context), emitted(context), text(context, std::move(text_state)), lifetime(context) {}
 
   const RequestId id;
   const std::uint64_t arrival;  // order of submission: among equals, who came first goes first, also after a retraction
@@ -62,6 +65,7 @@ class RequestState {
   const std::int32_t prompt_tokens;
   const std::uint64_t submitted_ns;
   const std::vector<std::int32_t> stop_ids;
+  const Shaping shaping;  // all of them have a say in every draw; empty: drawn as the model says
 
   Cell<CellId::request_tokens, std::vector<std::int32_t>> tokens;  // while waiting; the track's while admitted
   Cell<CellId::request_track, std::unique_ptr<decode::Track>> track;
@@ -70,15 +74,14 @@ class RequestState {
   Cell<CellId::request_emitted, Emitted> emitted;
   Cell<CellId::request_text, TextState> text;
   Cell<CellId::request_usage, Lifetime> lifetime;
-  Cell<CellId::request_counts, std::map<std::int32_t, std::int32_t>> counts;  // kept only where penalties need them
 
-  bool edits() const {
-    const Sampling& s = request.sampling;
-    return s.repetition_penalty != 1 || s.frequency_penalty != 0 || s.presence_penalty != 0 || !request.logit_bias.empty();
+  // Draws depend on the tokens before: the host must have seen them all.
+  bool follows_tokens() const {
+    return std::any_of(shaping.begin(), shaping.end(), [](const auto& s) { return s->follows_tokens(); });
   }
-  bool counts_tokens() const {
-    const Sampling& s = request.sampling;
-    return s.repetition_penalty != 1 || s.frequency_penalty != 0 || s.presence_penalty != 0;
+  // The answer is whole, and its end tokens would be all that can follow.
+  bool complete() const {
+    return std::any_of(shaping.begin(), shaping.end(), [](const auto& s) { return s->complete(); });
   }
   std::uint64_t deadline_ns() const {
     return request.deadline_ms > 0 ? submitted_ns + static_cast<std::uint64_t>(request.deadline_ms * 1e6) : ~std::uint64_t{0};

@@ -75,7 +75,7 @@ decode::Launch Scheduler::launch(bool ahead) {
     const decode::Launch planned = this->plan(ahead, plan);
     if (planned != decode::Launch::launched) return planned;
   }
-  const bool sample_owed = plan.edits_later;
+  const bool sample_owed = plan.rules_later;
   decode::StepTicket ticket = [&] {
     const ActivityScope scope(parts_.context, Activity::open);
     return book_.open(std::move(plan));
@@ -127,12 +127,9 @@ void Scheduler::settle(std::size_t count) {
     // The next step's forward is on its way; what it draws depends on what this one drew.
     if (parts_.loop.entry->chained && !flights_.get().empty() && flights_.get().front().sample_owed) {
       const ActivityScope scope(parts_.context, Activity::launch);
-      std::vector<kernels::LogitEdit> edits;
-      std::vector<std::int32_t> offsets;
-      gather_edits(flights_.get().front().ticket.plan(), edits, offsets);
-      flights_.update([this, edits = std::move(edits), offsets = std::move(offsets)](auto& all) mutable {
+      flights_.update([this, rules = gather_rules(flights_.get().front().ticket.plan())](auto& all) mutable {
         Flight& next = all.front();
-        next.ticket.supply_edits(std::move(edits), std::move(offsets));
+        next.ticket.supply_rules(std::move(rules));
         next.sample_owed = false;
         if (!next.submission) return;
         auto sample = parts_.executor.submit_sample(next.ticket, next.submission);

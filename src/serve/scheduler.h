@@ -188,7 +188,7 @@ class Scheduler final : private decode::LoopHost {
   void plan_state(decode::Share& share, decode::StepPlan& plan);
   void add_row(const RequestState& request, std::int32_t position, decode::StepPlan& plan) const;
   void add_draw(const RequestState& request, std::int32_t position, decode::StepPlan& plan, decode::Share& share) const;
-  void gather_edits(const decode::StepPlan& plan, std::vector<kernels::LogitEdit>& edits, std::vector<std::int32_t>& offsets) const;
+  decode::DrawRules gather_rules(const decode::StepPlan& plan) const;
   std::int64_t edit_count(const RequestState& request) const;
   bool edits_fit(const RequestState& request, const decode::StepPlan& plan) const;
   // delivery.cpp

@@ -32,7 +32,7 @@ std::string_view to_string(EventKind kind) {
 
 constexpr std::array kKinds = {EventKind::progress, EventKind::logits, EventKind::token, EventKind::finished};
 constexpr std::array kFinishes = {Finish::none,      Finish::stop_token, Finish::stop_string, Finish::length,
-                                  Finish::context,   Finish::cancelled,  Finish::deadline,    Finish::error};
+                                  Finish::context,   Finish::complete,   Finish::cancelled,   Finish::deadline, Finish::error};
 constexpr std::array kCodes = {
     ErrorCode::invalid_argument, ErrorCode::not_found,       ErrorCode::io,                ErrorCode::truncated,
     ErrorCode::malformed,        ErrorCode::limit_exceeded,  ErrorCode::unsupported,       ErrorCode::shape_mismatch,
@@ -75,8 +75,8 @@ void fields(V& v, T& entry) {
 template <class V, class T>
   requires std::same_as<std::remove_const_t<T>, Request>
 void fields(V& v, T& request) {
-  auto& [prompt, prompt_ids, parse_special, max_tokens, sampling, stop, stop_ids, ignore_eos, logit_bias, priority, deadline_ms, branch_points,
-         logit_positions, token_logits] = request;
+  auto& [prompt, prompt_ids, parse_special, max_tokens, sampling, stop, stop_ids, ignore_eos, logit_bias, choices, priority, deadline_ms,
+         branch_points, logit_positions, token_logits] = request;
   v("prompt", prompt);
   v("prompt_ids", prompt_ids);
   v("parse_special", parse_special);
@@ -86,6 +86,7 @@ void fields(V& v, T& request) {
   v("stop_ids", stop_ids);
   v("ignore_eos", ignore_eos);
   v("logit_bias", logit_bias);
+  v("choices", choices);
   v("priority", priority);
   v("deadline_ms", deadline_ms);
   v("branch_points", branch_points);
@@ -184,6 +185,10 @@ class Writer {
     return out;
   }
   template <class T>
+  static ordered_json encode(const std::optional<T>& value) {
+    return value ? encode(*value) : ordered_json();
+  }
+  template <class T>
     requires std::is_class_v<T>
   static ordered_json encode(const T& value) {
     Writer inner;
@@ -277,6 +282,10 @@ class Reader {
     if (!value.is_array()) return fields_.fail(name, "must be an array", value);
     out.assign(value.size(), T{});
     for (std::size_t i = 0; i < out.size() && fields_.ok(); ++i) decode(name + "[" + std::to_string(i) + "]", value[i], out[i]);
+  }
+  template <class T>
+  void decode(const std::string& name, const json& value, std::optional<T>& out) {
+    decode(name, value, out.emplace());  // null means absent, and does not come here
   }
   template <class T>
     requires std::is_class_v<T>

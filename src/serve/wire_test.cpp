@@ -24,6 +24,7 @@ Request full_request() {
           .stop_ids = {7, 8},
           .ignore_eos = true,
           .logit_bias = {{5, -1e6F}, {6, 0.5F}},
+          .choices = {{"yes", "no"}},
           .priority = -2,
           .deadline_ms = 0.1,
           .branch_points = {3, 9},
@@ -58,7 +59,7 @@ TEST(Wire, ARequestComesBackAsItWas) {
 // checked: leaving out any one member changes the value.
 TEST(Wire, NoFieldOfTheExamplesIsAtItsDefault) {
   const json request = json::parse(to_json(full_request()));
-  EXPECT_EQ(request.size(), 14U);
+  EXPECT_EQ(request.size(), 15U);
   for (const auto& [key, value] : request.items()) {
     json less = request;
     less.erase(key);

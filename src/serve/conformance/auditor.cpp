@@ -13,7 +13,7 @@ void Happened::add(const Happened& o) {
   steps += o.steps, chained += o.chained, mixed += o.mixed, chunks += o.chunks, middle_chunks += o.middle_chunks;
   hits += o.hits, branches += o.branches, rebuilt += o.rebuilt;
   retractions += o.retractions, late_stops += o.late_stops, failed_steps += o.failed_steps, refunds += o.refunds, late_edits += o.late_edits;
-  capacity_ends += o.capacity_ends, flushes += o.flushes, pauses += o.pauses, deadlines += o.deadlines, penalised += o.penalised;
+  capacity_ends += o.capacity_ends, flushes += o.flushes, pauses += o.pauses, deadlines += o.deadlines, penalised += o.penalised, constrained += o.constrained;
   aborts_waiting += o.aborts_waiting, aborts_chunk += o.aborts_chunk, aborts_decode += o.aborts_decode, aborts_chained += o.aborts_chained;
   blocked += o.blocked, state_starts += o.state_starts, state_hits += o.state_hits, tokens += o.tokens, requests += o.requests;
 }
@@ -22,7 +22,7 @@ std::vector<std::pair<const char*, std::uint64_t>> Happened::list() const {
   return {{"requests", requests}, {"tokens", tokens}, {"steps", steps}, {"chained steps", chained}, {"mixed steps", mixed},
           {"chunks", chunks}, {"middle chunks", middle_chunks}, {"prefix hits", hits}, {"branches", branches}, {"rebuilt windows", rebuilt},
           {"retractions", retractions}, {"late stops", late_stops}, {"failed steps", failed_steps}, {"refunds", refunds},
-          {"late edits", late_edits}, {"penalised draws", penalised}, {"ends for memory", capacity_ends}, {"flushes", flushes}, {"pauses", pauses},
+          {"late edits", late_edits}, {"penalised draws", penalised}, {"constrained draws", constrained}, {"ends for memory", capacity_ends}, {"flushes", flushes}, {"pauses", pauses},
           {"deadlines", deadlines}, {"blocked heads", blocked}, {"aborts waiting", aborts_waiting}, {"aborts in a prompt", aborts_chunk},
           {"aborts in decode", aborts_decode}, {"aborts in a chain", aborts_chained}, {"state starts", state_starts}, {"state hits", state_hits}};
 }
@@ -117,7 +117,11 @@ void Auditor::received(RequestId id, const Event& event) {
       text += decoder.flush();
       check("C11", text == g->text, "the text delivered is not the text of the tokens");
     }
-    if (g->has_expected && !g->aborted && (event.finish == Finish::length || event.finish == Finish::stop_token || event.finish == Finish::stop_string)) {
+    if (event.finish == Finish::complete || (event.finish == Finish::stop_token && g->request.choices)) {
+      const auto& all = *g->request.choices;
+      check("C6", std::find(all.begin(), all.end(), g->text) != all.end(), [&] { return "an answer is none of its choices: '" + g->text + "'"; });
+    }
+    if (g->has_expected && !g->aborted && (event.finish == Finish::length || event.finish == Finish::stop_token || event.finish == Finish::stop_string || event.finish == Finish::complete)) {
       check("C2", g->answer.size() == g->expected.size(), "the answer ended elsewhere than that of a cold run alone");
     }
     if (event.finish == Finish::deadline) ++happened_.deadlines;
@@ -220,7 +224,7 @@ void Auditor::opened(const decode::StepTicket& ticket, bool ahead) {
     }
   }
   if (chunk && draw_alone) ++happened_.mixed;
-  if (plan.edits_later) ++happened_.late_edits;
+  if (plan.rules_later) ++happened_.late_edits;
   std::sort(open.written.begin(), open.written.end());
   open.written.erase(std::unique(open.written.begin(), open.written.end()), open.written.end());
   open_.push_back(std::move(open));
@@ -236,20 +240,37 @@ void Auditor::check_edits(const decode::StepTicket& ticket, const decode::Share&
     for (const std::int32_t t : ghost.settled_answer) ++occurs[t];
   }
   const std::size_t wanted = occurs.size() + ghost.request.logit_bias.size();
-  std::size_t first = 0;
-  std::size_t last = 0;
-  if (!plan.edit_offsets.empty()) {
-    first = static_cast<std::size_t>(plan.edit_offsets[static_cast<std::size_t>(share.sampled)]);
-    last = static_cast<std::size_t>(plan.edit_offsets[static_cast<std::size_t>(share.sampled) + 1]);
-  }
+  const auto edits = plan.rules.edits_of(share.sampled);
   if (counts) ++happened_.penalised;
-  bool same = last - first == wanted;
-  for (std::size_t i = first; same && i < first + occurs.size(); ++i) {
-    const kernels::LogitEdit& e = plan.edits[i];
-    const auto it = occurs.find(e.token);
-    same = it != occurs.end() && e.scale == s.repetition_penalty && e.add == -(static_cast<float>(it->second) * s.frequency_penalty + s.presence_penalty);
+  bool same = edits.size() == wanted;
+  for (std::size_t i = 0; same && i < occurs.size(); ++i) {
+    const auto it = occurs.find(edits[i].token);
+    same = it != occurs.end() && edits[i].scale == s.repetition_penalty && edits[i].add == -(static_cast<float>(it->second) * s.frequency_penalty + s.presence_penalty);
   }
-  check("C6", same, [&] { return "a draw was edited with " + std::to_string(last - first) + " changes, and " + std::to_string(wanted) + " were due"; });
+  check("C6", same, [&] { return "a draw was edited with " + std::to_string(edits.size()) + " changes, and " + std::to_string(wanted) + " were due"; });
+  check_mask(plan.rules.mask_at(share.sampled), ghost);
+}
+
+// The tokens a constrained draw may give, worked out anew from the texts: those that lead along one of them, and the end at one.
+void Auditor::check_mask(std::span<const std::uint32_t> mask, const Ghost& ghost) {
+  if (!ghost.request.choices) {
+    check("C6", mask.empty(), "a draw is constrained, and nobody asked for it");
+    return;
+  }
+  ++happened_.constrained;
+  const text::Tokenizer& tokenizer = engine_.tokenizer();
+  const std::string said = tokenizer.decode(ghost.settled_answer, {.continues = true});
+  const auto& ends = engine_.info().eos_ids;
+  const bool whole = std::find(ghost.request.choices->begin(), ghost.request.choices->end(), said) != ghost.request.choices->end();
+  std::int32_t wrong = mask.empty() ? 0 : -1;
+  for (std::int32_t t = 0; t < tokenizer.vocab_size() && wrong < 0; ++t) {
+    const bool end = std::find(ends.begin(), ends.end(), t) != ends.end();
+    const std::string then = said + std::string(tokenizer.token_bytes(t));
+    const bool leads = !end && !tokenizer.is_special(t) && then.size() > said.size() && std::any_of(ghost.request.choices->begin(), ghost.request.choices->end(), [&](const std::string& c) { return c.starts_with(then); });
+    const bool allowed = (mask[static_cast<std::size_t>(t / 32)] >> (t % 32) & 1U) != 0;
+    if (allowed != (end ? whole : leads)) wrong = t;
+  }
+  check("C6", wrong < 0, [&] { return "after '" + said + "' the allowed tokens are not those of the choices, the first is " + std::to_string(wrong); });
 }
 
 void Auditor::settled(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -28,7 +29,7 @@ struct Happened {
   std::uint64_t steps = 0, chained = 0, mixed = 0, chunks = 0, middle_chunks = 0;
   std::uint64_t hits = 0, branches = 0, rebuilt = 0;
   std::uint64_t retractions = 0, late_stops = 0, failed_steps = 0, refunds = 0, late_edits = 0;
-  std::uint64_t capacity_ends = 0, flushes = 0, pauses = 0, deadlines = 0, penalised = 0;
+  std::uint64_t capacity_ends = 0, flushes = 0, pauses = 0, deadlines = 0, penalised = 0, constrained = 0;
   std::uint64_t aborts_waiting = 0, aborts_chunk = 0, aborts_decode = 0, aborts_chained = 0;
   std::uint64_t blocked = 0, state_starts = 0, state_hits = 0, tokens = 0, requests = 0;
   void add(const Happened& other);
@@ -120,6 +121,7 @@ class Auditor final : public SchedulerWatch {
   Open::Part in_flight_of(RequestId id) const;  // of all steps in flight together
   std::uint64_t now() const { return scheduler_.parts().clock.now_ns(); }
   void check_edits(const decode::StepTicket& ticket, const decode::Share& share, const Ghost& ghost);
+  void check_mask(std::span<const std::uint32_t> mask, const Ghost& ghost);
   void learn_committed(const Ghost& ghost, std::int32_t computed);
 
   bool check(const char* clause, bool holds, const char* what);

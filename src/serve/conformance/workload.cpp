@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/counter_rng.h"
+#include "base/printable.h"
 #include "serve/conformance/world.h"
 
 namespace plumb::conformance {
@@ -25,10 +26,28 @@ std::vector<std::int32_t> fresh(Dice& dice, std::int32_t n, std::int32_t vocab) 
   return tokens;
 }
 
+// Texts of which an answer must be one: the spellings of a few random tokens each. Some begin others.
+std::vector<std::string> choices(Dice& dice, const text::Tokenizer& tokenizer) {
+  const auto ends = tokenizer.eos_ids();
+  std::vector<std::string> texts;
+  for (const std::int32_t n = 2 + dice.below(4); static_cast<std::int32_t>(texts.size()) < n;) {
+    std::string text = !texts.empty() && dice.one_in(3) ? texts.back() : std::string();
+    for (std::int32_t t = 1 + dice.below(4); t > 0;) {
+      const std::int32_t token = dice.below(tokenizer.vocab_size());
+      if (tokenizer.is_special(token) || std::find(ends.begin(), ends.end(), token) != ends.end() || !is_utf8(tokenizer.token_bytes(token))) continue;
+      text += tokenizer.token_bytes(token);
+      --t;
+    }
+    if (!text.empty()) texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 }  // namespace
 
 Workload make_workload(std::uint64_t seed, const WorldOptions& options, Reference& reference) {
   Dice dice(seed);
+  Dice more(~seed);  // of what came to be asked later: the dice above fall for every seed as they always did
   Workload w{seed, {}};
   const std::int32_t vocab = reference.engine().info().vocab;
   const std::int32_t asks = 4 + dice.below(6);
@@ -43,8 +62,8 @@ Workload make_workload(std::uint64_t seed, const WorldOptions& options, Referenc
       r.prompt_ids = texts[static_cast<std::size_t>(dice.below(static_cast<std::int32_t>(texts.size())))];
       if (kind == 1) r.prompt_ids.resize(static_cast<std::size_t>(1 + dice.below(static_cast<std::int32_t>(r.prompt_ids.size()))));  // branch
       if (kind != 2) {  // 2: the same again
-        const auto more = fresh(dice, 1 + dice.below(20), vocab);
-        r.prompt_ids.insert(r.prompt_ids.end(), more.begin(), more.end());
+        const auto added = fresh(dice, 1 + dice.below(20), vocab);
+        r.prompt_ids.insert(r.prompt_ids.end(), added.begin(), added.end());
       }
     }
     const auto most = static_cast<std::size_t>(options.context - 30);
@@ -73,6 +92,11 @@ Workload make_workload(std::uint64_t seed, const WorldOptions& options, Referenc
       } else {
         r.stop_ids = {token};
       }
+    }
+    if (more.one_in(5)) {
+      r.choices = choices(more, reference.engine().tokenizer());
+      r.stop.clear();
+      r.stop_ids.clear();
     }
     if (dice.one_in(10) && r.prompt_ids.size() > 3) r.logit_positions = {static_cast<std::int32_t>(r.prompt_ids.size()) / 2, static_cast<std::int32_t>(r.prompt_ids.size()) - 1};
     if (dice.one_in(12)) r.branch_points = {static_cast<std::int32_t>(r.prompt_ids.size()) / 2};

@@ -42,6 +42,10 @@ std::string key_of(const Request& r) {
     put(b.bias);
   }
   for (const std::string& stop : r.stop) key += "|" + stop;
+  if (r.choices) {
+    key += '?';
+    for (const std::string& choice : *r.choices) key += "|" + choice;
+  }
   return key;
 }
 
