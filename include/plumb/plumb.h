@@ -98,7 +98,7 @@ struct Usage {
   std::int32_t cached_tokens = 0;   // prompt tokens taken from the prefix tree without computing anything
   std::int32_t rebuilt_tokens = 0;  // further ones of which only the sliding-window layers were computed again
   std::int32_t matched_tokens = 0;  // prompt tokens the prefix tree knew: the most that a hit could have been
-  std::int32_t retractions = 0;     // times it gave its memory to an older request and was computed again
+  std::int32_t retractions = 0;     // times it gave its memory back, to an older request or after a fault, and was computed again
   double queue_ms = 0;        // submission to admission
   double prompt_ms = 0;       // submission to the first token drawn
   double completion_ms = 0;   // the rest
@@ -210,7 +210,9 @@ class Engine {
 
   // Runs a request to its end and returns its terminal event. Events are delivered on the calling thread as they happen.
   // Errors: those of submit(); what ended the request with Finish::error (device_fault, device_lost, capacity). After a
-  // device_fault the engine can be used again.
+  // device_fault the engine can be used again. A fault ends the request in whose row it was seen, or which was alone in its step;
+  // where it names none of several, each of them runs a step alone, and the one that fails again ends. The others' answers have the
+  // bits they would have had.
   Result<Event> generate(const Request& request, const EventFn& on_event = {});
 
   // Orders to the scheduler. Each waits until it is carried out: work in flight has settled first.

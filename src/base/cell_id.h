@@ -54,6 +54,7 @@ namespace plumb {
   X(request_text, "text not yet delivered: partial characters and possible stop strings")      \
   X(request_usage, "lifetime counters of the request")                                         \
   X(request_counts, "how often each token occurs in the answer: penalties")                    \
+  X(request_suspect, "positions it must pass alone: it was in a step that failed for nobody in particular") \
   X(request_constraint, "where the answer stands in what it must be: constraints")               \
   X(scheduler_requests, "every request that has not ended")                                    \
   X(scheduler_waiting, "requests not yet admitted, in order")                                  \

@@ -34,6 +34,23 @@ Result<StepOutput> Submission::wait() const {
   return out;
 }
 
+// The launches of a half are its phases in order, without those that had no row.
+std::int32_t Submission::faulted_row(const StepPlan& plan) const {
+  const bool in_forward = !forward_ || !forward_.wait().ok();  // a sample half behind a failed forward repeats its fault
+  const device::FaultWord& word = forward_ && in_forward ? forward_.fault() : completion_.fault();
+  if (word.count == 0 || word.row < 0) return -1;
+  const auto rows_of = [&](kernels::RowCount over) { return over == kernels::RowCount::rows ? plan.batch.rows.size() : plan.batch.logits.size(); };
+  const auto& phases = executor_->program().phases;
+  std::int32_t launch = 0;
+  for (std::size_t i = in_forward ? 0 : executor_->sample_phase_; i < phases.size(); ++i) {
+    if (rows_of(phases[i].over) == 0 || launch++ < word.launch) continue;
+    const auto row = static_cast<std::size_t>(word.row);
+    if (row >= rows_of(phases[i].over)) return -1;
+    return phases[i].over == kernels::RowCount::rows ? word.row : plan.batch.logits[row].row;
+  }
+  return -1;
+}
+
 std::span<const std::byte> Submission::tap(std::size_t i) const {
   const Buffer& buffer = executor_->ring_taps_[static_cast<std::size_t>(ring_)][i];
   return {buffer.address, executor_->options_.taps[i].row_bytes * static_cast<std::uint64_t>(rows_)};
@@ -257,6 +274,7 @@ Result<Submission> Executor::submit_sample(const StepTicket& ticket, const Submi
                queue_.begin({.label = "sample", .timing = ticket.plan().timing, .one_by_one = options_.diag, .after = forward.completion_}));
   PLUMB_TRY(encode_sample(*buffer, ticket.plan(), forward.ring_));
   Submission sample = forward;
+  sample.forward_ = forward.completion_;
   sample.completion_ = queue_.submit(std::move(buffer));
   return sample;
 }

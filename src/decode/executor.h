@@ -59,6 +59,9 @@ class [[nodiscard]] Submission {
   Result<StepOutput> wait() const;
   bool done() const { return completion_.done(); }
   const device::Completion& completion() const { return completion_; }
+  // The row of the step's batch in which the fault was seen that failed it, or -1 where it was seen in none in particular.
+  // REQUIRES: wait() failed; `plan` is the step's.
+  std::int32_t faulted_row(const StepPlan& plan) const;
   // Bytes of tap `i`, REQUIRES wait() succeeded: [rows][row_bytes].
   std::span<const std::byte> tap(std::size_t i) const;
 
@@ -69,6 +72,7 @@ class [[nodiscard]] Submission {
       : completion_(std::move(completion)), executor_(executor), ring_(ring), rows_(rows), logit_rows_(logit_rows),
         logits_(logits) {}
   device::Completion completion_;
+  device::Completion forward_;  // of a step whose sample half was submitted apart
   const Executor* executor_ = nullptr;
   std::int32_t ring_ = 0;
   std::int32_t rows_ = 0;

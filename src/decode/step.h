@@ -116,6 +116,8 @@ struct Settled {
 struct StepReceipt {
   std::uint64_t id = 0;
   Status status;  // of the step; when it failed, every share is dropped and what it had counted is given back
+  bool behind = false;        // it was chained to a step that failed
+  std::uint64_t blamed = 0;   // of a step that failed: the request whose fault it was, or 0 where nobody knows
   std::vector<Settled> shares;
 };
 

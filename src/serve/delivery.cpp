@@ -19,10 +19,7 @@ void Scheduler::deliver(const decode::StepTicket& ticket, const decode::StepRece
       if (settled.share.track->in_flight.get() == 0) release(*request);
       continue;
     }
-    if (out == nullptr) {
-      end(*request, Finish::error, -1, &receipt.status.error());
-      continue;
-    }
+    if (out == nullptr) continue;  // recover() decides, when everything behind the step has settled too
     deliver_share(*request, settled, ticket, *out);
   }
 }
@@ -31,6 +28,7 @@ void Scheduler::deliver_share(RequestState& request, const decode::Settled& sett
   const decode::Share& share = settled.share;
   decode::Track& track = *share.track;
   PLUMB_CHECK(track.stamp.get().step >= ticket.id());  // launched for it then, or again since
+  if (request.suspect.get() > 0 && share.end() >= request.suspect.get()) request.suspect.set(0);
   // A page of this text has entered the tree: the head of the queue may share it, and need fewer of its own.
   if (share.first_position / kv::kPageRows != share.end() / kv::kPageRows) unblock();
   if (share.chunk) {

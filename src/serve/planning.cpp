@@ -26,8 +26,10 @@ Launch Scheduler::plan(bool ahead, decode::StepPlan& plan) {
   };
   auto decoding = static_cast<std::int32_t>(
       std::count_if(running_.get().begin(), running_.get().end(), [&](const RequestState* r) { return !in_prompt(r); }));
+  const Launch alone = plan_suspect(ahead, plan);
+  if (alone == Launch::needs_rest) return alone;
   // Oldest first: making room retracts the youngest, which is never in the plan yet. By index, since the list may shorten.
-  for (std::size_t i = 0; i < running_.get().size(); ++i) {
+  for (std::size_t i = 0; alone != Launch::launched && i < running_.get().size(); ++i) {
     RequestState& r = *running_.get()[i];
     if (r.stage.get() != Stage::running) continue;
     const bool chunk = in_prompt(&r);

@@ -57,7 +57,8 @@ class RequestState {
                std::uint64_t now_ns, TextState text_state, std::vector<std::int32_t> ends, Shaping how_drawn)
       : id(number), arrival(order), request(std::move(asked)), prompt_tokens(static_cast<std::int32_t>(prompt.size())),
         submitted_ns(now_ns), stop_ids(std::move(ends)), shaping(std::move(how_drawn)), tokens(context, std::move(prompt)), track(context), match(context),
-        stage(context), emitted(context), text(context, std::move(text_state)), lifetime(context) {}
+        stage(context), emitted(context), text(context, std::move(text_state)), lifetime(context),
+        suspect(context) {}
 
   const RequestId id;
   const std::uint64_t arrival;  // order of submission: among equals, who came first goes first, also after a retraction
@@ -74,6 +75,7 @@ class RequestState {
   Cell<CellId::request_emitted, Emitted> emitted;
   Cell<CellId::request_text, TextState> text;
   Cell<CellId::request_usage, Lifetime> lifetime;
+  Cell<CellId::request_suspect, std::int32_t> suspect;  // steps below this position carry it alone (recovery.cpp); 0: no suspicion
 
   // Draws depend on the tokens before: the host must have seen them all.
   bool follows_tokens() const {

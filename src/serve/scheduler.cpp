@@ -2,6 +2,7 @@
 #include "serve/scheduler.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 
@@ -56,9 +57,10 @@ void Scheduler::drain() {
   while (busy()) settle(in_flight());
 }
 
-// A chain ends for whoever could be admitted, for a prompt that is not yet computed, and for orders that wait for it.
+// A chain ends for whoever could be admitted, for a prompt that is not yet computed, for orders that wait for it, and for a step
+// that must be alone.
 bool Scheduler::wants_rest() const {
-  if (mode_.get() != Mode::running) return true;
+  if (mode_.get() != Mode::running || suspects()) return true;
   if (!blocked_.get() && !waiting_.get().order.empty() && static_cast<std::int32_t>(running_.get().size()) < parts_.max_requests) return true;
   return std::any_of(running_.get().begin(), running_.get().end(), [](const RequestState* r) {
     const decode::Track& track = *r->track.get();
@@ -105,15 +107,25 @@ void Scheduler::settle(std::size_t count) {
       // Each of them says so again below.
     }
   }
-  for (std::size_t i = 0; i < count && !flights_.get().empty(); ++i) {
+  std::optional<Failure> failure;
+  for (std::size_t i = 0; (i < count || failure) && !flights_.get().empty(); ++i) {
     const Flight& flight = flights_.get().front();
-    const Result<decode::StepOutput> result = flight.refused.ok() ? flight.submission.wait() : Result<decode::StepOutput>(flight.refused.error());
+    Result<decode::StepOutput> result = flight.refused.ok() ? flight.submission.wait() : Result<decode::StepOutput>(flight.refused.error());
+    if (failure) result = failure->error;  // what ran behind a step that failed stands on what that one lost
     decode::StepReceipt receipt = [&] {
       const ActivityScope scope(parts_.context, Activity::settle);
       return book_.settle(flight.ticket, result);
     }();
+    if (!receipt.status.ok()) {
+      parts_.slots.invalidate();  // the step may not have written its page tables
+      receipt.behind = failure.has_value();
+      if (!failure) {
+        receipt.blamed = blame(flight, receipt.status.error());
+        failure = Failure{receipt.status.error(), receipt.blamed, {}, false};
+      }
+      note(*failure, flight.ticket, !receipt.behind);
+    }
     if (watch_ != nullptr) watch_->counted(flight.ticket, receipt);
-    if (!receipt.status.ok()) parts_.slots.invalidate();  // the step may not have written its page tables
     {
       const ActivityScope scope(parts_.context, Activity::deliver);
       deliver(flight.ticket, receipt, receipt.status.ok() ? &result.value() : nullptr, flight.submission);
@@ -124,6 +136,7 @@ void Scheduler::settle(std::size_t count) {
       flights_.update([](auto& all) { all.pop_front(); });
       busy_.update([](std::int32_t& n) { --n; });
     }
+    if (failure) continue;
     // The next step's forward is on its way; what it draws depends on what this one drew.
     if (parts_.loop.entry->chained && !flights_.get().empty() && flights_.get().front().sample_owed) {
       const ActivityScope scope(parts_.context, Activity::launch);
@@ -141,6 +154,7 @@ void Scheduler::settle(std::size_t count) {
       });
     }
   }
+  if (failure) recover(*failure);
 }
 
 }  // namespace plumb

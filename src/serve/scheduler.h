@@ -160,6 +160,14 @@ class Scheduler final : private decode::LoopHost {
     bool sample_owed = false;
   };
 
+  // A step that failed, and those behind it.
+  struct Failure {
+    Error error;
+    RequestId blamed = 0;                         // 0: nobody knows
+    std::map<RequestId, std::int32_t> carried;    // everybody in them, and the position the first would have reached; 0: not in it
+    bool restart = false;                         // what the survivors computed in place cannot be computed again
+  };
+
   // decode::LoopHost
   std::size_t in_flight() const override { return static_cast<std::size_t>(busy_.get()); }
   void coordinate() override;
@@ -191,6 +199,14 @@ class Scheduler final : private decode::LoopHost {
   decode::DrawRules gather_rules(const decode::StepPlan& plan) const;
   std::int64_t edit_count(const RequestState& request) const;
   bool edits_fit(const RequestState& request, const decode::StepPlan& plan) const;
+  // recovery.cpp
+  RequestId blame(const Flight& flight, const Error& error) const;
+  void note(Failure& failure, const decode::StepTicket& ticket, bool first) const;
+  void recover(const Failure& failure);
+  bool suspects() const {
+    return std::any_of(running_.get().begin(), running_.get().end(), [](const RequestState* r) { return r->suspect.get() > 0; });
+  }
+  decode::Launch plan_suspect(bool ahead, decode::StepPlan& plan);
   // delivery.cpp
   void deliver(const decode::StepTicket& ticket, const decode::StepReceipt& receipt, const decode::StepOutput* out,
                const decode::Submission& submission);

@@ -49,6 +49,7 @@ constexpr CellRule kRules[] = {
     {CellId::request_text, "C11", {deliver}, {deliver}},
     {CellId::request_usage, "C21", {admit, deliver, release}, {admit, deliver}},
     {CellId::request_counts, "C6", {deliver}, {plan, launch}},
+    {CellId::request_suspect, "C7", {deliver}, {intake, plan, deliver}},
     {CellId::request_constraint, "C6", {deliver}, {plan, launch, deliver}},
     {CellId::scheduler_requests, "C20", {intake, release}, {intake, plan, launch, deliver}},
     {CellId::scheduler_waiting, "C17 C20", {intake, admit, release}, {intake, admit}},

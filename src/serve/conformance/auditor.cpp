@@ -14,6 +14,7 @@ void Happened::add(const Happened& o) {
   hits += o.hits, branches += o.branches, rebuilt += o.rebuilt;
   retractions += o.retractions, late_stops += o.late_stops, failed_steps += o.failed_steps, refunds += o.refunds, late_edits += o.late_edits;
   capacity_ends += o.capacity_ends, flushes += o.flushes, pauses += o.pauses, deadlines += o.deadlines, penalised += o.penalised, constrained += o.constrained;
+  named_faults += o.named_faults, suspects_cleared += o.suspects_cleared, faults_survived += o.faults_survived;
   aborts_waiting += o.aborts_waiting, aborts_chunk += o.aborts_chunk, aborts_decode += o.aborts_decode, aborts_chained += o.aborts_chained;
   blocked += o.blocked, state_starts += o.state_starts, state_hits += o.state_hits, tokens += o.tokens, requests += o.requests;
 }
@@ -23,7 +24,7 @@ std::vector<std::pair<const char*, std::uint64_t>> Happened::list() const {
           {"chunks", chunks}, {"middle chunks", middle_chunks}, {"prefix hits", hits}, {"branches", branches}, {"rebuilt windows", rebuilt},
           {"retractions", retractions}, {"late stops", late_stops}, {"failed steps", failed_steps}, {"refunds", refunds},
           {"late edits", late_edits}, {"penalised draws", penalised}, {"constrained draws", constrained}, {"ends for memory", capacity_ends}, {"flushes", flushes}, {"pauses", pauses},
-          {"deadlines", deadlines}, {"blocked heads", blocked}, {"aborts waiting", aborts_waiting}, {"aborts in a prompt", aborts_chunk},
+          {"deadlines", deadlines}, {"faults of one row", named_faults}, {"suspects cleared", suspects_cleared}, {"faults survived", faults_survived}, {"blocked heads", blocked}, {"aborts waiting", aborts_waiting}, {"aborts in a prompt", aborts_chunk},
           {"aborts in decode", aborts_decode}, {"aborts in a chain", aborts_chained}, {"state starts", state_starts}, {"state hits", state_hits}};
 }
 
@@ -86,6 +87,8 @@ void Auditor::received(RequestId id, const Event& event) {
     ++progress_;
     ++happened_.tokens;
     check("C9", event.position == static_cast<std::int32_t>(g->prompt.size() + g->answer.size()), "a token at a position that is not the next");
+    if (g->shaken) ++happened_.faults_survived;
+    g->shaken = false;
     g->answer.push_back(event.token);
     g->digests.push_back(event.logit_digest);
     check("C11", g->answer.size() <= g->settled_answer.size() && g->settled_answer[g->answer.size() - 1] == event.token, "a delivered token that no counted step drew");
@@ -125,6 +128,9 @@ void Auditor::received(RequestId id, const Event& event) {
       check("C2", g->answer.size() == g->expected.size(), "the answer ended elsewhere than that of a cold run alone");
     }
     if (event.finish == Finish::deadline) ++happened_.deadlines;
+    if (event.finish == Finish::error && event.error.code != ErrorCode::capacity) {
+      check("C7", g->blamed, [&] { return "a request ends for a fault that was not its: " + event.error.to_string(); });
+    }
     if (event.finish == Finish::error && event.error.code == ErrorCode::capacity) {
       ++happened_.capacity_ends;
       check("C8", scheduler_.peek_running().empty() || (scheduler_.peek_running().size() == 1 && scheduler_.peek_running()[0]->id == id), "a request failed for memory while others could have given theirs");
@@ -184,6 +190,7 @@ void Auditor::opened(const decode::StepTicket& ticket, bool ahead) {
     chunk = chunk || share.chunk;
     draw_alone = draw_alone || !share.chunk;
     check("C3", share.track->stamp.peek().step == ticket.id() && share.track->stamp.peek().time_ns == ticket.opened_ns(), "a request's stamp is not its step's");
+    check("C7", g->suspect == 0 || plan.shares.size() == 1, "a suspect does not run alone");
     open.parts.push_back({share.owner, share.rows, share.sampled >= 0 ? 1 : 0});
     const Open::Part before = in_flight_of(share.owner);
     check("C2", share.track->drawn.peek() == before.draws + open.parts.back().draws, "the launched draws are not counted");
@@ -273,9 +280,26 @@ void Auditor::check_mask(std::span<const std::uint32_t> mask, const Ghost& ghost
   check("C6", wrong < 0, [&] { return "after '" + said + "' the allowed tokens are not those of the choices, the first is " + std::to_string(wrong); });
 }
 
+// Whose a failure is: the request it names, the one that was alone, or nobody's yet: then all are suspect.
+void Auditor::learn_failure(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) {
+  const auto& shares = ticket.plan().shares;
+  for (const decode::Share& share : shares) {
+    Ghost* g = ghost(share.owner);
+    if (g == nullptr || g->terminals > 0) continue;
+    g->shaken = true;
+    if (receipt.behind) continue;
+    g->blamed = receipt.blamed == share.owner;
+    if (receipt.blamed == 0) g->suspect = share.end();
+  }
+  if (receipt.behind) return;
+  check("C7", receipt.blamed != 0 || shares.size() > 1, "a fault of a step with one request is nobody's");
+  if (receipt.blamed != 0 && shares.size() > 1) ++happened_.named_faults;
+}
+
 void Auditor::settled(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) {
   check("C5", !open_.empty() && open_.front().id == ticket.id(), "steps settle out of order");
   if (!receipt.status.ok()) {
+    learn_failure(ticket, receipt);
     ++happened_.failed_steps;
     const Error& error = receipt.status.error();
     check("C2", may_fail_ && error.field != "length", [&] { return "a step fails and nobody broke it: " + error.to_string(); });
@@ -294,6 +318,10 @@ void Auditor::settled(const decode::StepTicket& ticket, const decode::StepReceip
     if (one.share.chunk) --g->chunks_in_flight;
     if (one.dropped) continue;
     if (one.share.chunk) ++progress_;
+    if (g->suspect > 0 && one.share.end() >= g->suspect) {
+      g->suspect = 0;
+      ++happened_.suspects_cleared;
+    }
     if (one.share.sampled >= 0) {
       check_edits(ticket, one.share, *g);
       if (g->settled_answer.empty()) g->first_token_ns = now();
@@ -396,6 +424,7 @@ void Auditor::flushed() {
 void Auditor::turned() {
   check_state();
   for (const auto& [id, request] : scheduler_.peek_requests()) {
+    check("C7", request->suspect.peek() == ghosts_.at(id).suspect, "who must run alone is not known, or no longer the truth");
     check("C25", request->stage.peek() == Stage::closing || now() < request->deadline_ns(), "a deadline has passed and the request goes on");
   }
   check("C25", scheduler_.peek_progress() == progress_, [&] { return "progress says " + std::to_string(scheduler_.peek_progress()) + ", seen from outside " + std::to_string(progress_); });

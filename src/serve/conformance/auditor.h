@@ -30,6 +30,7 @@ struct Happened {
   std::uint64_t hits = 0, branches = 0, rebuilt = 0;
   std::uint64_t retractions = 0, late_stops = 0, failed_steps = 0, refunds = 0, late_edits = 0;
   std::uint64_t capacity_ends = 0, flushes = 0, pauses = 0, deadlines = 0, penalised = 0, constrained = 0;
+  std::uint64_t named_faults = 0, suspects_cleared = 0, faults_survived = 0;
   std::uint64_t aborts_waiting = 0, aborts_chunk = 0, aborts_decode = 0, aborts_chained = 0;
   std::uint64_t blocked = 0, state_starts = 0, state_hits = 0, tokens = 0, requests = 0;
   void add(const Happened& other);
@@ -99,6 +100,9 @@ class Auditor final : public SchedulerWatch {
     std::uint64_t admitted_ns = 0;
     std::int32_t cached = -1;              // of the first admission
     std::uint64_t first_token_ns = 0;
+    std::int32_t suspect = 0;      // must pass these positions alone
+    bool blamed = false;           // a fault was its
+    bool shaken = false;           // it was in a step that failed, and has had no token since
     std::uint64_t published = 0;  // incarnation whose last launched draw was published in its relay cell; 0: none
   };
   struct Open {
@@ -120,6 +124,7 @@ class Auditor final : public SchedulerWatch {
   void check_kept(const decode::Share& share, const RequestState& request, const Ghost& ghost);
   Open::Part in_flight_of(RequestId id) const;  // of all steps in flight together
   std::uint64_t now() const { return scheduler_.parts().clock.now_ns(); }
+  void learn_failure(const decode::StepTicket& ticket, const decode::StepReceipt& receipt);
   void check_edits(const decode::StepTicket& ticket, const decode::Share& share, const Ghost& ghost);
   void check_mask(std::span<const std::uint32_t> mask, const Ghost& ghost);
   void learn_committed(const Ghost& ghost, std::int32_t computed);

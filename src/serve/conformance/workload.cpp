@@ -115,6 +115,9 @@ Workload make_workload(std::uint64_t seed, const WorldOptions& options, Referenc
     if (dice.one_in(14)) w.happenings.push_back({.turn = turn + dice.below(20), .deed = Deed::flush});
     if (dice.one_in(3)) w.happenings.push_back({.turn = turn + dice.below(20), .deed = Deed::late, .nth = static_cast<std::uint64_t>(1 + dice.below(4))});
     if (options.faults && dice.one_in(20)) w.happenings.push_back({.turn = turn + dice.below(20), .deed = Deed::fault, .nth = static_cast<std::uint64_t>(1 + dice.below(400))});
+    if (options.faults && more.one_in(20)) {
+      w.happenings.push_back({.turn = turn + more.below(20), .deed = Deed::fault, .nth = static_cast<std::uint64_t>(1 + more.below(400)), .row = more.below(3)});
+    }
     if (options.faults && dice.one_in(40)) w.happenings.push_back({.turn = turn + dice.below(20), .deed = Deed::no_memory});
   }
   std::stable_sort(w.happenings.begin(), w.happenings.end(), [](const Happening& a, const Happening& b) { return a.turn < b.turn; });

@@ -143,7 +143,7 @@ void World::act(const Happening& h) {
     case Deed::flush: core.order(Order::flush); return;
     case Deed::fault:
       auditor_->may_fail();
-      faults.arm(device::FaultPoint::execute, h.nth);
+      faults.arm(h.row < 0 ? device::FaultPoint::execute : device::FaultPoint::bad_index, h.nth, h.row);
       return;
     case Deed::no_memory:
       auditor_->may_fail();

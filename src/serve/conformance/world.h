@@ -27,6 +27,7 @@ struct Happening {
   Request request;         // ask
   std::int32_t of = 0;     // abort: which of the workload's requests (by number of `ask`)
   std::uint64_t nth = 0;   // fault: which launch from now fails; late: completions held back until then
+  std::int32_t row = -1;   // fault: the row in which it is seen; -1: none in particular
 };
 
 struct Workload {
