@@ -221,10 +221,11 @@ class Engine {
   void flush();   // forgets everything the prefix tree holds; requests go on
 
   // Writes what the prefix tree holds of `tokens` to a file, and takes such a file back in: a conversation goes on where it was,
-  // also after a restart. Versioned and checksummed. Both wait for work in flight.
+  // also after a restart. Versioned and checksummed. Both wait for work in flight. Of a model with recurrent layers the file holds
+  // the last state that the tree has of the text, and ends there.
   // save: returns how many tokens the file stands for (a multiple of 16). Errors: not_found (nothing is held), io.
-  // restore: returns how many tokens a prompt that begins with them finds now. Errors: malformed, truncated, shape_mismatch
-  // (of another model or layout), capacity; the engine is unchanged then.
+  // restore: returns how many tokens a prompt that begins with them finds now. Errors: malformed, truncated, unsupported (another
+  // version), shape_mismatch (of another model or layout), capacity; the engine is unchanged then.
   Result<std::int32_t> save_session(const std::vector<std::int32_t>& tokens, const std::string& file);
   Result<std::int32_t> restore_session(const std::string& file);
 

@@ -124,6 +124,11 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   }
   std::uint64_t transfer = 0;
   for (const kv::KvClass& c : layout.classes) transfer = std::max(transfer, c.page_bytes);
+  std::uint64_t state = 0;
+  for (const kernels::Slot& slot : program.slots) {
+    if (slot.name.starts_with(kernels::kSlotRecurrentState)) state += slot.bytes / static_cast<std::uint64_t>(options.state_slots);
+  }
+  transfer = std::max(transfer, state);
   results.add("transfer", std::max<std::uint64_t>(transfer, 1));
   for (const auto& region : results.regions) memory_.results += region.bytes;
 
@@ -385,6 +390,36 @@ Status Executor::write_page(std::int32_t layer_class, std::int32_t page, std::sp
       PLUMB_TRY(buffer->upload(half, static_cast<std::uint64_t>(page) * storage.page_bytes, bytes.subspan(at, storage.page_bytes)));
       at += storage.page_bytes;
     }
+  }
+  return queue_.submit(std::move(buffer)).wait();
+}
+
+std::uint64_t Executor::state_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const StateStorage& storage : state_storage_) bytes += storage.slot_bytes;
+  return bytes;
+}
+
+Status Executor::read_state(std::int32_t slot, std::span<std::byte> bytes) {
+  PLUMB_CHECK(bytes.size() == state_bytes());
+  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "read state"}));
+  std::uint64_t at = 0;
+  for (const StateStorage& storage : state_storage_) {
+    PLUMB_TRY(buffer->copy(transfer_, at, storage.buffer, static_cast<std::uint64_t>(slot) * storage.slot_bytes, storage.slot_bytes));
+    at += storage.slot_bytes;
+  }
+  PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
+  std::memcpy(bytes.data(), transfer_.address, bytes.size());
+  return {};
+}
+
+Status Executor::write_state(std::int32_t slot, std::span<const std::byte> bytes) {
+  PLUMB_CHECK(bytes.size() == state_bytes());
+  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "write state"}));
+  std::uint64_t at = 0;
+  for (const StateStorage& storage : state_storage_) {
+    PLUMB_TRY(buffer->upload(storage.buffer, static_cast<std::uint64_t>(slot) * storage.slot_bytes, bytes.subspan(at, storage.slot_bytes)));
+    at += storage.slot_bytes;
   }
   return queue_.submit(std::move(buffer)).wait();
 }

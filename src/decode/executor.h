@@ -100,6 +100,10 @@ class Executor {
   std::uint64_t kv_page_bytes(std::int32_t layer_class) const;
   Status read_page(std::int32_t layer_class, std::int32_t page, std::span<std::byte> bytes);
   Status write_page(std::int32_t layer_class, std::int32_t page, std::span<const std::byte> bytes);
+  // Likewise the recurrent state of one slot, all layers; state_bytes() is 0 for models without.
+  std::uint64_t state_bytes() const;
+  Status read_state(std::int32_t slot, std::span<std::byte> bytes);
+  Status write_state(std::int32_t slot, std::span<const std::byte> bytes);
 
   const kernels::Program& program() const { return model_.program; }
   // The kernel of each phase, for the route witness.
@@ -170,7 +174,7 @@ class Executor {
     std::uint64_t slot_bytes;
   };
   std::vector<StateStorage> state_storage_;
-  device::Buffer transfer_;  // one page on its way to or from the host
+  device::Buffer transfer_;  // one page or state on its way to or from the host
   std::vector<device::Buffer> ring_tokens_, ring_digests_, ring_logits_, ring_lengths_;
   std::vector<std::vector<device::Buffer>> ring_taps_;  // [ring][tap]
   std::uint64_t next_ = 0;

@@ -57,6 +57,7 @@ class Engine::Impl {
   const kv::PagePool& pool(std::size_t layer_class) const { return *pools_[layer_class]; }
   kv::PagePool& pool(std::size_t layer_class) { return *pools_[layer_class]; }
   const kv::PagePool* aux() const { return aux_.get(); }
+  kv::PagePool* aux() { return aux_.get(); }
   const kv::SlotTable& slots() const { return *slots_; }
   EngineCore& core() { return *core_; }
   const EngineCore& core() const { return *core_; }

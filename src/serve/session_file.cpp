@@ -1,22 +1,24 @@
-// File: magic "PLUMBKV1", then little-endian: identity of model and layout (16 bytes), page_rows u32, classes u32, per class
-// {window i32, page bytes u64}, pages u32, tokens i32[pages * page_rows], then for each page and class a u8 (held or not) and,
-// where held, its bytes; at the end XXH3-128 of everything before. Pages that a window has passed are not held, as in the tree.
+// The form of the file is in docs/FORMATS.md. Pages that a window has passed are not held, as in the tree. Of a recurrent model the
+// file ends where its last state stands: pages behind it could not be gone on from (C23).
 #include "serve/session_file.h"
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/mapped_file.h"
 #include "base/output_file.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "serve/engine_impl.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::string_view kMagic = "PLUMBKV1";
+constexpr std::string_view kMagic = "PLUMBKV2";
+constexpr std::size_t kVersionAt = 7;  // the magic's last character
 
 // Another model, another width of a row, another order of layers: another identity. Weights are told apart by the bytes at the
 // start and the end of each; hashing all of a 12 GB file would take longer than computing the session again.
@@ -32,6 +34,7 @@ Digest128 identity(const Engine::Impl& engine) {
     number(static_cast<std::int64_t>(c.page_bytes));
     number(static_cast<std::int64_t>(c.geometry.format));
   }
+  number(static_cast<std::int64_t>(engine.executor().state_bytes()));
   for (const format::TensorView& tensor : engine.checkpoint().tensors()) {
     hasher.update(tensor.name);
     const auto bytes = tensor.data;
@@ -89,20 +92,29 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-Status refuse_recurrent(const Engine::Impl& engine, const std::string& path) {
-  if (engine.aux() == nullptr) return {};
-  return fail(ErrorCode::unsupported, "sessions of models with recurrent layers cannot be kept in files yet", path, "model", engine.info().family);
+// Gives the node its state, unless it has one: then that is the same.
+Status restore_state(Engine::Impl& engine, kv::NodeId node, std::span<const std::byte> state, const std::string& path) {
+  if (engine.tree()->aux(node) != kernels::kNoPage) return {};
+  auto slot = engine.aux()->acquire();
+  if (!slot && engine.tree()->evict_aux(1) > 0) slot = engine.aux()->acquire();
+  if (!slot) return fail(ErrorCode::capacity, "no slot for the recurrent state is free", path, "state", std::to_string(engine.aux()->pages()) + " in use");
+  Status written = engine.executor().write_state(*slot, state);
+  if (!written.ok() || !engine.tree()->set_aux(node, *slot)) engine.aux()->release(*slot);
+  return written;
 }
 
 }  // namespace
 
 Result<std::int32_t> save_session(Engine::Impl& engine, std::span<const std::int32_t> tokens, const std::string& path) {
-  PLUMB_TRY(refuse_recurrent(engine, path));
   if (engine.tree() == nullptr) return fail(ErrorCode::not_found, "the engine keeps no prefixes", path, "prefix_cache", "off");
   // match() leaves one token to compute; a session is about all of them.
   std::vector<std::int32_t> text(tokens.begin(), tokens.end());
   text.push_back(0);
-  const kv::PrefixMatch match = engine.tree()->match(text);
+  kv::PrefixMatch match = engine.tree()->match(text);
+  if (engine.aux() != nullptr) {
+    match.length = match.recompute_from;  // the last state
+    match.path.resize(static_cast<std::size_t>(match.length / kv::kPageRows));
+  }
   if (match.length == 0) return fail(ErrorCode::not_found, "no page of this text is held", path, "tokens", std::to_string(tokens.size()));
   const auto& classes = engine.layout().classes;
   PLUMB_ASSIGN(OutputFile file, OutputFile::create(path));
@@ -128,17 +140,28 @@ Result<std::int32_t> save_session(Engine::Impl& engine, std::span<const std::int
       PLUMB_TRY(out.bytes(page));
     }
   }
+  const std::uint64_t state_bytes = engine.executor().state_bytes();
+  PLUMB_TRY(out.number(state_bytes));
+  if (state_bytes > 0) {
+    std::vector<std::byte> state(state_bytes);
+    PLUMB_TRY(engine.executor().read_state(engine.tree()->aux(match.node()), state));
+    PLUMB_TRY(out.number(match.length));
+    PLUMB_TRY(out.bytes(state));
+  }
   PLUMB_TRY(out.finish());
   return match.length;
 }
 
 Result<std::int32_t> restore_session(Engine::Impl& engine, const std::string& path) {
-  PLUMB_TRY(refuse_recurrent(engine, path));
   if (engine.tree() == nullptr) return fail(ErrorCode::unsupported, "the engine keeps no prefixes", path, "prefix_cache", "off");
   PLUMB_ASSIGN(const MappedFile file, MappedFile::open(path));
   const std::span<const std::byte> data = file.bytes();
-  if (data.size() < kMagic.size() + sizeof(Digest128) || std::memcmp(data.data(), kMagic.data(), kMagic.size()) != 0) {
+  if (data.size() < kMagic.size() + sizeof(Digest128) || std::memcmp(data.data(), kMagic.data(), kVersionAt) != 0) {
     return fail(ErrorCode::malformed, "is not a Plumb session file", path, "magic");
+  }
+  if (const char version = static_cast<char>(data[kVersionAt]); version != kMagic[kVersionAt]) {
+    return fail(ErrorCode::unsupported, "is a session of another version; this program reads version " + std::string(1, kMagic[kVersionAt]), path, "version",
+                printable(std::string_view(&version, 1)));
   }
   const auto body = data.first(data.size() - sizeof(Digest128));
   Digest128 said;
@@ -176,6 +199,18 @@ Result<std::int32_t> restore_session(Engine::Impl& engine, const std::string& pa
     }
     contents.push_back(content);
   }
+  PLUMB_ASSIGN(const std::uint64_t state_bytes, in.number<std::uint64_t>("state bytes"));
+  if (state_bytes != engine.executor().state_bytes()) {
+    return fail(ErrorCode::shape_mismatch, "the model's recurrent state has " + std::to_string(engine.executor().state_bytes()), path, "state bytes", std::to_string(state_bytes));
+  }
+  std::span<const std::byte> state;
+  if (state_bytes > 0) {
+    PLUMB_ASSIGN(const std::int32_t length, in.number<std::int32_t>("state length"));
+    if (pages == 0 || length != static_cast<std::int32_t>(tokens.size())) {
+      return fail(ErrorCode::malformed, "is not the length of the text, which has " + std::to_string(tokens.size()) + " tokens", path, "state length", std::to_string(length));
+    }
+    PLUMB_ASSIGN(state, in.bytes(state_bytes, "state"));
+  }
   if (!in.done()) return fail(ErrorCode::malformed, "has bytes after its last page", path, "pages", std::to_string(pages));
 
   kv::NodeId parent = kv::kRoot;
@@ -205,6 +240,7 @@ Result<std::int32_t> restore_session(Engine::Impl& engine, const std::string& pa
       if (ids[c] != kernels::kNoPage) engine.pool(c).release(ids[c]);  // the tree holds what it took
     }
   }
+  if (status.ok() && !state.empty()) status = restore_state(engine, parent, state, path);
   if (status.ok()) engine.tree()->mark_snapshot(parent);
   engine.tree()->unlock(parent);
   if (!status.ok()) return status.error();

@@ -9,8 +9,7 @@
 
 namespace plumb {
 
-// As Engine's members of the same name. REQUIRES: nothing in flight; the calling thread drives. Models with recurrent layers are
-// ErrorCode::unsupported.
+// As Engine's members of the same name. REQUIRES: nothing in flight; the calling thread drives.
 Result<std::int32_t> save_session(Engine::Impl& engine, std::span<const std::int32_t> tokens, const std::string& path);
 Result<std::int32_t> restore_session(Engine::Impl& engine, const std::string& path);
 
