@@ -21,41 +21,6 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 
 }  // namespace
 
-Result<StepOutput> Submission::wait() const {
-  PLUMB_TRY(completion_.wait());
-  const auto r = static_cast<std::size_t>(ring_);
-  const auto n = static_cast<std::size_t>(logit_rows_);
-  StepOutput out;
-  out.vocab_ = static_cast<std::size_t>(executor_->vocab_);
-  out.tokens_ = {executor_->ring_tokens_[r].as<const std::int32_t>(), n};
-  out.digests_ = {executor_->ring_digests_[r].as<const std::uint64_t>(), n};
-  out.lengths_ = {executor_->ring_lengths_[r].as<const std::int32_t>(), executor_->ring_lengths_[r].bytes / 4};
-  if (logits_) out.logits_ = {executor_->ring_logits_[r].as<const float>(), n * out.vocab_};
-  return out;
-}
-
-// The launches of a half are its phases in order, without those that had no row.
-std::int32_t Submission::faulted_row(const StepPlan& plan) const {
-  const bool in_forward = !forward_ || !forward_.wait().ok();  // a sample half behind a failed forward repeats its fault
-  const device::FaultWord& word = forward_ && in_forward ? forward_.fault() : completion_.fault();
-  if (word.count == 0 || word.row < 0) return -1;
-  const auto rows_of = [&](kernels::RowCount over) { return over == kernels::RowCount::rows ? plan.batch.rows.size() : plan.batch.logits.size(); };
-  const auto& phases = executor_->program().phases;
-  std::int32_t launch = 0;
-  for (std::size_t i = in_forward ? 0 : executor_->sample_phase_; i < phases.size(); ++i) {
-    if (rows_of(phases[i].over) == 0 || launch++ < word.launch) continue;
-    const auto row = static_cast<std::size_t>(word.row);
-    if (row >= rows_of(phases[i].over)) return -1;
-    return phases[i].over == kernels::RowCount::rows ? word.row : plan.batch.logits[row].row;
-  }
-  return -1;
-}
-
-std::span<const std::byte> Submission::tap(std::size_t i) const {
-  const Buffer& buffer = executor_->ring_taps_[static_cast<std::size_t>(ring_)][i];
-  return {buffer.address, executor_->options_.taps[i].row_bytes * static_cast<std::uint64_t>(rows_)};
-}
-
 Result<std::unique_ptr<Executor>> Executor::open(device::Queue& queue, model::LoweredModel model, const kv::KvLayout& layout,
                                                  const ExecutorOptions& options) {
   PLUMB_CHECK(options.depth >= 1);
@@ -354,74 +319,6 @@ Status Executor::encode_sample(device::Recorder& recorder, const StepPlan& plan,
   }
   PLUMB_TRY(encode_phases(recorder, plan, ring, sample_phase_, bound_.size()));
   return encode_results(recorder, plan, ring);
-}
-
-std::uint64_t Executor::kv_page_bytes(std::int32_t layer_class) const {
-  std::uint64_t bytes = 0;
-  for (const KvStorage& storage : kv_storage_) {
-    if (storage.layer_class == layer_class) bytes += 2 * storage.page_bytes;
-  }
-  return bytes;
-}
-
-Status Executor::read_page(std::int32_t layer_class, std::int32_t page, std::span<std::byte> bytes) {
-  PLUMB_CHECK(bytes.size() == kv_page_bytes(layer_class));
-  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "read page"}));
-  std::uint64_t at = 0;
-  for (const KvStorage& storage : kv_storage_) {
-    if (storage.layer_class != layer_class) continue;
-    for (const Buffer& half : {storage.k, storage.v}) {
-      PLUMB_TRY(buffer->copy(transfer_, at, half, static_cast<std::uint64_t>(page) * storage.page_bytes, storage.page_bytes));
-      at += storage.page_bytes;
-    }
-  }
-  PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
-  std::memcpy(bytes.data(), transfer_.address, bytes.size());
-  return {};
-}
-
-Status Executor::write_page(std::int32_t layer_class, std::int32_t page, std::span<const std::byte> bytes) {
-  PLUMB_CHECK(bytes.size() == kv_page_bytes(layer_class));
-  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "write page"}));
-  std::uint64_t at = 0;
-  for (const KvStorage& storage : kv_storage_) {
-    if (storage.layer_class != layer_class) continue;
-    for (const Buffer& half : {storage.k, storage.v}) {
-      PLUMB_TRY(buffer->upload(half, static_cast<std::uint64_t>(page) * storage.page_bytes, bytes.subspan(at, storage.page_bytes)));
-      at += storage.page_bytes;
-    }
-  }
-  return queue_.submit(std::move(buffer)).wait();
-}
-
-std::uint64_t Executor::state_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const StateStorage& storage : state_storage_) bytes += storage.slot_bytes;
-  return bytes;
-}
-
-Status Executor::read_state(std::int32_t slot, std::span<std::byte> bytes) {
-  PLUMB_CHECK(bytes.size() == state_bytes());
-  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "read state"}));
-  std::uint64_t at = 0;
-  for (const StateStorage& storage : state_storage_) {
-    PLUMB_TRY(buffer->copy(transfer_, at, storage.buffer, static_cast<std::uint64_t>(slot) * storage.slot_bytes, storage.slot_bytes));
-    at += storage.slot_bytes;
-  }
-  PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
-  std::memcpy(bytes.data(), transfer_.address, bytes.size());
-  return {};
-}
-
-Status Executor::write_state(std::int32_t slot, std::span<const std::byte> bytes) {
-  PLUMB_CHECK(bytes.size() == state_bytes());
-  PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "write state"}));
-  std::uint64_t at = 0;
-  for (const StateStorage& storage : state_storage_) {
-    PLUMB_TRY(buffer->upload(storage.buffer, static_cast<std::uint64_t>(slot) * storage.slot_bytes, bytes.subspan(at, storage.slot_bytes)));
-    at += storage.slot_bytes;
-  }
-  return queue_.submit(std::move(buffer)).wait();
 }
 
 Status Executor::upload_batch(device::Recorder& recorder, const StepPlan& plan) {

@@ -97,6 +97,7 @@ class Auditor final : public SchedulerWatch {
     std::int32_t chunks_in_flight = 0;
     std::int32_t retractions = 0;
     std::size_t logits = 0;                // events with logits received
+    std::int32_t due = 0;                  // of those, whose positions settled steps have computed
     std::uint64_t admitted_ns = 0;
     std::int32_t cached = -1;              // of the first admission
     std::uint64_t first_token_ns = 0;
@@ -121,13 +122,15 @@ class Auditor final : public SchedulerWatch {
   void check_pools();
   void check_tracks();
   void check_tree();
-  void check_kept(const decode::Share& share, const RequestState& request, const Ghost& ghost);
+  void check_kept(const decode::Share& share, const RequestState& request, Ghost& ghost);
   Open::Part in_flight_of(RequestId id) const;  // of all steps in flight together
   std::uint64_t now() const { return scheduler_.parts().clock.now_ns(); }
+  void learn_committed(const Ghost& ghost, std::int32_t computed);
+
+  // auditor_draws.cpp: what steps were drawn with, and whose a failure is
   void learn_failure(const decode::StepTicket& ticket, const decode::StepReceipt& receipt);
   void check_edits(const decode::StepTicket& ticket, const decode::Share& share, const Ghost& ghost);
   void check_mask(std::span<const std::uint32_t> mask, const Ghost& ghost);
-  void learn_committed(const Ghost& ghost, std::int32_t computed);
 
   bool check(const char* clause, bool holds, const char* what);
   template <class Explain>
