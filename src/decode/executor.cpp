@@ -362,7 +362,8 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
   staging_operands_.clear();
   if (recorder.wants_operands()) {
     bound.phase.op->operands(bound.phase.args.data(), [&](const kernels::OperandInfo& info, std::uint64_t& at, kernels::SlotId) {
-      staging_operands_.push_back({info.name, reinterpret_cast<const void*>(at), info.bytes, info.f32, info.access != kernels::Access::read});
+      staging_operands_.push_back({info.name, reinterpret_cast<const void*>(at), info.bytes, info.f32,
+                                    info.access == kernels::Access::write || info.access == kernels::Access::read_write});
     });
   }
   return recorder.launch({.kernel = &bound.kernel->kernel,

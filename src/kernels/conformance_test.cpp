@@ -103,7 +103,7 @@ void no_sink(const AttentionArgs& a, device::Worker& w) {
 void neighbour_kv_head(const AttentionArgs& a, device::Worker& w) {
   AttentionArgs changed = a;
   if (a.kv.kv_heads > 1) {  // head 0 reads the K rows that follow its own: the next head's
-    changed.kv.k.at += static_cast<std::uint64_t>(a.kv.page_rows) * a.kv.head_dim * 4;
+    changed.kv.k.at += static_cast<std::uint64_t>(kv_block(a.kv, 0, 1));
     changed.kv.pages -= 1;
   }
   run_honest(changed, w);

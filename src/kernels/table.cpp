@@ -15,6 +15,10 @@ const WeightView& weight_of(const MatmulArgs& a) { return a.weight; }
 const WeightView& weight_of(const MoeGluArgs& a) { return a.gate; }
 const WeightView& weight_of(const MoeDownArgs& a) { return a.down; }
 
+template <class Args, KvFormat F>
+bool has_kv_format(const void* args) {
+  return static_cast<const Args*>(args)->kv.format == F;
+}
 template <class Args, WeightFormat F>
 bool has_format(const void* args) {
   return weight_of(*static_cast<const Args*>(args)).format == F;
@@ -43,19 +47,28 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
 #define Q8_KERNELS(isa, op, Args) \
   Q8_KERNEL(isa, op, Args, q8_0_r8), Q8_KERNEL(isa, op, Args, q4_0_r8), Q8_KERNEL(isa, op, Args, mxfp4_r8)
 
+#define KV_KERNEL(isa, op, Args, format) \
+  entry<Args, cpu::isa::op<KvFormat::format>>("f32_" #format "kv_" #op, Isa::isa, has_kv_format<Args, KvFormat::format>)
+#define KV_KERNELS(isa, op, Args) \
+  KV_KERNEL(isa, op, Args, f32), KV_KERNEL(isa, op, Args, f16), KV_KERNEL(isa, op, Args, bf16), KV_KERNEL(isa, op, Args, q8)
+// The executable specification first: it runs where geometry/ has no reason for another.
+#define ATTENTION_KERNELS(isa)                                                                                        \
+  KV_KERNELS(isa, attention_serial, AttentionArgs), KV_KERNELS(isa, attention_grouped, AttentionArgs),                \
+      KV_KERNELS(isa, attention_seqpar, AttentionArgs), KV_KERNELS(isa, attention_tiled, AttentionArgs)
+
 // clang-format off
 std::span<const KernelEntry> list() {
   static const KernelEntry kList[] = {
 #ifdef PLUMB_HAS_AVX2
       KERNEL(avx2, advance, AdvanceArgs),
-      KERNEL(avx2, attention, AttentionArgs),
+      ATTENTION_KERNELS(avx2),
       KERNEL(avx2, digest, DigestArgs),
       KERNEL(avx2, edit_logits, EditLogitsArgs),
       WEIGHT_KERNELS(avx2, embed, EmbedArgs),
       KERNEL(avx2, gated_delta, GatedDeltaArgs),
       KERNEL(avx2, gather, GatherArgs),
       KERNEL(avx2, glu, GluArgs),
-      KERNEL(avx2, kv_append, KvAppendArgs),
+      KV_KERNELS(avx2, kv_append, KvAppendArgs),
       KERNEL(avx2, mask_logits, MaskLogitsArgs),
       WEIGHT_KERNELS(avx2, matmul, MatmulArgs),
       Q8_KERNELS(avx2, matmul, MatmulArgs),
@@ -74,14 +87,14 @@ std::span<const KernelEntry> list() {
       KERNEL(avx2, sample, SampleArgs),
 #endif
       KERNEL(portable, advance, AdvanceArgs),
-      KERNEL(portable, attention, AttentionArgs),
+      ATTENTION_KERNELS(portable),
       KERNEL(portable, digest, DigestArgs),
       KERNEL(portable, edit_logits, EditLogitsArgs),
       WEIGHT_KERNELS(portable, embed, EmbedArgs),
       KERNEL(portable, gated_delta, GatedDeltaArgs),
       KERNEL(portable, gather, GatherArgs),
       KERNEL(portable, glu, GluArgs),
-      KERNEL(portable, kv_append, KvAppendArgs),
+      KV_KERNELS(portable, kv_append, KvAppendArgs),
       KERNEL(portable, mask_logits, MaskLogitsArgs),
       WEIGHT_KERNELS(portable, matmul, MatmulArgs),
       Q8_KERNELS(portable, matmul, MatmulArgs),

@@ -144,19 +144,23 @@ TEST(Check, BlamesTheSizesOfARecurrentState) {
   EXPECT_EQ(gated_delta_state_cost(good, 3).bytes_written, 3 * slot);
 }
 
-TEST(Check, RefusesKvFormatsWithoutKernelsByName) {
+TEST(Check, KvViews) {
   KvAppendArgs a{.kv = {.k = {0, kHostSlot, 0}, .v = {0, kHostSlot, 0}, .table = {0, kHostSlot, 0}, .format = KvFormat::q8,
-                        .pages = 1, .page_rows = 16, .table_pages = 1, .sequences = 1, .kv_heads = 1, .head_dim = 8},
+                        .pages = 3, .page_rows = 16, .table_pages = 1, .sequences = 1, .kv_heads = 2, .head_dim = 8},
                  .k = {0, kHostSlot, 0}, .v = {0, kHostSlot, 0}, .positions = {0, kHostSlot, 0},
                  .sequences = {0, kHostSlot, 0}, .rows = 1};
-  const Status status = check(a);
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().code, ErrorCode::unsupported);
-  EXPECT_EQ(status.error().value, "q8");
-  a.kv.format = KvFormat::f32;
   EXPECT_TRUE(check(a).ok());
+  EXPECT_EQ(kv_pool_bytes(a.kv), 3U * 16 * 2 * (8 + 4));  // a scale with each row of each head
+  EXPECT_EQ(cost(a).bytes_written, 2U * 2 * (8 + 4));
+  a.kv.format = KvFormat::bf16;
+  EXPECT_EQ(kv_pool_bytes(a.kv), 3U * 16 * 2 * 8 * 2);
   a.kv.page_rows = 24;
   EXPECT_EQ(check(a).error().field, "kv.page_rows");
+}
+
+TEST(KvFormats, AreParsedByName) {
+  for (const KvFormat format : kKvFormats) EXPECT_EQ(parse_kv_format("--kv", to_string(format)).value(), format);
+  EXPECT_EQ(parse_kv_format("--kv", "q4").error().field, "--kv");
 }
 
 TEST(Cost, CountsEachDistinctByteOnce) {

@@ -53,7 +53,7 @@ Result<KvLayout> plan_kv(const model::DecoderSpec& spec, const KvOptions& o) {
       const auto* a = std::get_if<model::AttentionSpec>(&layer.mixer);
       if (a == nullptr || a->window != window) continue;
       ++c.layers;
-      c.page_bytes += std::uint64_t{2} * kPageRows * a->kv_heads * a->head_dim * kernels::kv_element_bytes(o.format);
+      c.page_bytes += std::uint64_t{2} * kPageRows * a->kv_heads * kernels::kv_head_row_bytes(o.format, a->head_dim);
     }
     if (!checked_mul(c.page_bytes, static_cast<std::uint64_t>(pages))) {
       return bad("context", o.context, "the KV pool would not fit the address space");

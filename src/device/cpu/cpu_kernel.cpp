@@ -1,5 +1,6 @@
 #include "device/cpu/cpu_kernel.h"
 
+#include <thread>
 #include <tuple>
 
 namespace plumb::device {
@@ -12,6 +13,13 @@ void FaultSink::fold() {
     seen.count += pending.count;
   }
   pending = {};
+}
+
+void Worker::await(std::int64_t tasks) const {
+  // The task waited for is running, unless its thread has lost its core: then the core is given up too.
+  for (int spins = 0; ticket_->load(std::memory_order_acquire) / kFinished < tasks; ++spins) {
+    if (spins > 1000) std::this_thread::yield();
+  }
 }
 
 void Worker::report(std::int64_t value, std::int64_t limit, FaultKind kind, std::int64_t row) {

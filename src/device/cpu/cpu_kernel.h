@@ -44,7 +44,13 @@ class Worker {
   }
 
   // The next unclaimed task of this launch: 0, 1, 2, ... over all workers. For work of uneven size.
-  std::int64_t claim() { return ticket_->fetch_add(1, std::memory_order_relaxed); }
+  std::int64_t claim() { return ticket_->fetch_add(1, std::memory_order_relaxed) & (kFinished - 1); }
+
+  // For launches whose later tasks need what earlier ones wrote. Each claimed task of the first `tasks` calls finished() when it is
+  // done; await() returns when all of them have, and then sees what they wrote. REQUIRES: await() only after claim() has
+  // returned `tasks` or more, so that every task waited for is being worked on by somebody.
+  void finished() { ticket_->fetch_add(kFinished, std::memory_order_release); }
+  void await(std::int64_t tasks) const;
 
   // Memory private to this worker, kept from launch to launch, contents undefined; 64-byte aligned.
   std::span<std::byte> scratch() const { return scratch_; }
@@ -66,6 +72,8 @@ class Worker {
   const FaultWord& fault() const { return faults_->seen; }
 
  private:
+  static constexpr std::int64_t kFinished = std::int64_t{1} << 32;  // claims are counted below it, finished tasks above
+
   int index_;
   int count_;
   std::span<std::byte> scratch_;

@@ -13,6 +13,8 @@ Status check(const AttentionArgs& a) {
       .present("sequences", a.sequences)
       .that(a.q_heads > 0 && a.q_heads % a.kv.kv_heads == 0, "q_heads", a.q_heads, "be a positive multiple of kv_heads")
       .that(a.softcap >= 0, "softcap", static_cast<std::int64_t>(a.softcap), "not be negative")
+      .that(a.partial_slices >= 0, "partial_slices", a.partial_slices, "not be negative")
+      .positive("parts", a.parts)
       .rows(a.rows)
       .done();
 }
@@ -28,8 +30,8 @@ device::Cost cost(const AttentionArgs& a) {
 }
 
 device::Cost attention_span_cost(const AttentionArgs& a, std::uint64_t keys) {
-  const auto row = static_cast<std::uint64_t>(kv_row_elements(a.kv));
-  return {.bytes_read = keys * row * 2 * static_cast<std::uint64_t>(kv_element_bytes(a.kv.format)),
+  const auto row = static_cast<std::uint64_t>(a.kv.kv_heads * kv_head_row_bytes(a.kv.format, a.kv.head_dim));
+  return {.bytes_read = keys * row * 2,
           .bytes_written = 0,
           .flops = keys * 4 * static_cast<std::uint64_t>(a.q_heads) * a.kv.head_dim};
 }

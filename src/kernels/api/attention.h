@@ -4,9 +4,13 @@
 // The sink is a learned logit without a value (gpt-oss); it is not multiplied by the scale. Query head h reads KV head
 // h / (q_heads / kv_heads).
 //
-// The row's own key must have been appended before. The visible keys are walked in pages by absolute position, so the order
-// of the sum does not depend on how a prompt was cut into steps. The running (m, l, o) update is Milakov & Gimelshein, arXiv
-// 1805.02867.
+// The row's own key must have been appended before. The running (m, l, o) update is Milakov & Gimelshein, arXiv 1805.02867.
+//
+// One order of summation for all kernels of a backend, so that they are bit-equal and a row's bits do not depend on which of them
+// ran, on its batch, on threads, on pages, or on how its prompt was cut into steps: keys belong by their absolute position to slices
+// of kAttentionSlice; a slice is walked in rising chunks with one running (m, l, o); the slices' (m, l, o) are merged in rising
+// order into a total that starts at (sink, 1, 0), or (-inf, 0, 0) without a sink. So a kernel may give the slices of a row to
+// different workers and merge what they found.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +21,12 @@
 #include "kernels/api/kv_view.h"
 
 namespace plumb::kernels {
+
+inline constexpr std::int64_t kAttentionSlice = 256;
+// Slices that a row at `position` sees, when `first` is the first key it sees.
+inline constexpr std::int64_t attention_slices(std::int64_t first, std::int64_t position) {
+  return position / kAttentionSlice - first / kAttentionSlice + 1;
+}
 
 struct AttentionArgs {
   static constexpr const char* kName = "attention";
@@ -30,7 +40,17 @@ struct AttentionArgs {
   float softcap = 0;
   std::int32_t q_heads = 0;
   std::int32_t rows = 0;
+  // For kernels that share the slices of a row among workers: room for (m, l, o) of that many slices of one row, over all rows of the
+  // launch. A row that finds no room is computed by one worker. Optional.
+  Ref<float> partials;                 // [partial_slices][q_heads][head_dim + 8]
+  std::int32_t partial_slices = 0;
+  // Tasks that a row's slices are shared out to, for each KV head; set by whoever chooses the kernel, at least 1. No bit depends on it.
+  std::int32_t parts = 1;
 };
+
+inline std::uint64_t attention_partial_bytes(std::int64_t slices, std::int64_t q_heads, std::int64_t head_dim) {
+  return static_cast<std::uint64_t>(slices) * static_cast<std::uint64_t>(q_heads) * static_cast<std::uint64_t>(head_dim + 8) * 4;
+}
 
 template <class A, class V>
   requires std::is_same_v<std::remove_const_t<A>, AttentionArgs>
@@ -43,6 +63,9 @@ void visit_operands(A& a, V&& visit) {
   if (a.sinks) visit(OperandInfo{"sinks", Access::read, static_cast<std::uint64_t>(a.q_heads) * 4}, a.sinks);
   visit(OperandInfo{"positions", Access::read, rows * 4}, a.positions);
   visit(OperandInfo{"sequences", Access::read, rows * 4}, a.sequences);
+  if (a.partials) {
+    visit(OperandInfo{"partials", Access::scratch, attention_partial_bytes(a.partial_slices, a.q_heads, a.kv.head_dim)}, a.partials);
+  }
 }
 Status check(const AttentionArgs& a);
 // Bytes and flops depend on positions the host knows and the args do not: counted for a span of one page; the executor adds

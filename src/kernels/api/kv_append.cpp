@@ -19,7 +19,7 @@ device::Cost cost(const KvAppendArgs& a) {
   const auto rows = static_cast<std::uint64_t>(a.rows);
   const auto elements = rows * static_cast<std::uint64_t>(kv_row_elements(a.kv)) * 2;
   return {.bytes_read = elements * 4 + rows * 12,
-          .bytes_written = elements * static_cast<std::uint64_t>(kv_element_bytes(a.kv.format)),
+          .bytes_written = rows * 2 * static_cast<std::uint64_t>(a.kv.kv_heads * kv_head_row_bytes(a.kv.format, a.kv.head_dim)),
           .flops = 0};
 }
 

@@ -1,4 +1,5 @@
-// kv_append: writes row r's K and V into the cell of (sequences[r], positions[r]).
+// kv_append: writes row r's K and V into the cell of (sequences[r], positions[r]), in the form of the cache: f16 and bf16 rounded to
+// nearest even, q8 as KvFormat says.
 //
 // A row whose sequence is -1 is not written: the class keeps what it already holds there (a window rebuild recomputes sliding
 // layers over positions whose full-attention rows are shared and must not change).

@@ -16,12 +16,20 @@ const char* to_string(KvFormat format) {
   return "unknown";
 }
 
+Result<KvFormat> parse_kv_format(const char* field, const std::string& name) {
+  std::string known;
+  for (const KvFormat format : kKvFormats) {
+    if (name == to_string(format)) return format;
+    known += (known.empty() ? "" : ", ") + std::string(to_string(format));
+  }
+  return fail(ErrorCode::invalid_argument, "must be one of " + known, {}, field, name);
+}
+
 Status check_kv(const char* op, const KvView& kv) {
   return ArgCheck(op)
       .present("kv.k", kv.k)
       .present("kv.v", kv.v)
       .present("kv.table", kv.table)
-      .unsupported(kv.format == KvFormat::f32, "kv.format", to_string(kv.format), "be f32")
       .positive("kv.pages", kv.pages)
       .that(kv.page_rows > 0 && std::has_single_bit(static_cast<std::uint32_t>(kv.page_rows)), "kv.page_rows", kv.page_rows,
             "be a power of two")

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/status.h"
 #include "kernels/api/ref.h"
@@ -15,15 +16,22 @@ namespace plumb::kernels {
 
 inline constexpr std::int32_t kNoPage = -1;
 
-enum class KvFormat : std::uint8_t { f32, f16, bf16, q8 };  // kernels exist for f32; the others are representation changes
+// The form of a cached element. All but f32 are representation changes, with their budgets in docs/QUALITY.md.
+// q8: each row of each head is rounded to signed bytes with one float32 scale, largest magnitude / 127 (like `quantize`; zero when
+// that magnitude is below kQ8Smallest, NaN when an element is not finite). One scale a head row, not one per 32 elements: it
+// factors out of a whole score and of a whole probability, so attention multiplies by it once a key and not once a block.
+enum class KvFormat : std::uint8_t { f32, f16, bf16, q8 };
+inline constexpr KvFormat kKvFormats[] = {KvFormat::f32, KvFormat::f16, KvFormat::bf16, KvFormat::q8};
 
 const char* to_string(KvFormat format);
+// By the names above. Errors: invalid_argument naming `field`.
+Result<KvFormat> parse_kv_format(const char* field, const std::string& name);
 
 // One head's accumulator and one chunk of scores of a group stay in a worker's cache; no released model goes above 512.
 inline constexpr std::int32_t kMaxHeadDim = 512;
 
-// Storage of one layer's K and V: [pages][kv_heads][page_rows][head_dim] elements of `format`, so the rows of one head in
-// one page are contiguous.
+// Storage of one layer's K and V: [pages][kv_heads] blocks, each the page_rows rows of one head in one page: [page_rows][head_dim]
+// elements of `format`, then for q8 the float32 scales [page_rows].
 struct KvView {
   Ref<std::byte> k;
   Ref<std::byte> v;
@@ -49,20 +57,26 @@ struct KvClassGeometry {
 };
 
 inline std::int64_t kv_row_elements(const KvView& kv) { return std::int64_t{kv.kv_heads} * kv.head_dim; }
-inline std::int64_t kv_element_bytes(KvFormat f) { return f == KvFormat::f32 ? 4 : f == KvFormat::q8 ? 1 : 2; }
+inline constexpr std::int64_t kv_element_bytes(KvFormat f) { return f == KvFormat::f32 ? 4 : f == KvFormat::q8 ? 1 : 2; }
+// What one row of one head takes: its elements, and its scale where the form has one.
+inline constexpr std::int64_t kv_head_row_bytes(KvFormat f, std::int64_t head_dim) {
+  return head_dim * kv_element_bytes(f) + (f == KvFormat::q8 ? 4 : 0);
+}
 inline std::uint64_t kv_pool_bytes(const KvView& kv) {
-  return static_cast<std::uint64_t>(kv.pages) * kv.page_rows * kv_row_elements(kv) * kv_element_bytes(kv.format);
+  return static_cast<std::uint64_t>(kv.pages) * kv.page_rows * kv.kv_heads * kv_head_row_bytes(kv.format, kv.head_dim);
 }
-// Element offset of (page, head, row-in-page).
-inline std::int64_t kv_cell(const KvView& kv, std::int64_t page, int head, int row) {
-  return ((page * kv.kv_heads + head) * kv.page_rows + row) * kv.head_dim;
+// Byte offset of the block of (page, head), of a row's elements inside a block, and of the scales inside a block (q8).
+inline std::int64_t kv_block(const KvView& kv, std::int64_t page, int head) {
+  return (page * kv.kv_heads + head) * kv.page_rows * kv_head_row_bytes(kv.format, kv.head_dim);
 }
+inline std::int64_t kv_row_in_block(const KvView& kv, std::int64_t row) { return row * kv.head_dim * kv_element_bytes(kv.format); }
+inline std::int64_t kv_scales_in_block(const KvView& kv) { return kv_row_in_block(kv, kv.page_rows); }
 // First position visible from `position`.
 inline std::int64_t kv_first_visible(const KvView& kv, std::int64_t position) {
   return kv.window > 0 && position >= kv.window ? position - kv.window + 1 : 0;
 }
 
-// The part of an op's check that concerns its KvView. A format without kernels is ErrorCode::unsupported, by name.
+// The part of an op's check that concerns its KvView.
 Status check_kv(const char* op, const KvView& kv);
 
 template <class View, class Visitor>

@@ -30,7 +30,8 @@ Ref<T> host_ref(T* address) {
   return Ref<T>{reinterpret_cast<std::uint64_t>(address), address == nullptr ? kNoSlot : kHostSlot, 0};
 }
 
-enum class Access : std::uint8_t { read, write, read_write };
+// `scratch`: written and read by the kernel; what it holds before and after a launch is nobody's.
+enum class Access : std::uint8_t { read, write, read_write, scratch };
 
 // One operand of an op as its visitor reports it. `bytes` is the extent from the reference on that the op may touch with the
 // arguments as they are; it is what binding checks against the slot.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "kernels/conformance/shape_case.h"
 #include "kernels/ref/kv_page.h"
@@ -21,6 +22,7 @@ struct KvShape {
   std::int32_t window;  // 0: full
   std::int32_t kv_heads;
   std::int32_t head_dim;
+  KvFormat format = KvFormat::f32;
 };
 
 // One batch row.
@@ -58,6 +60,7 @@ KvView kv_shape(const KvShape& s, const std::vector<At>& rows) {
   return {.k = given<std::byte>(),
           .v = given<std::byte>(),
           .table = given<const std::int32_t>(),
+          .format = s.format,
           .pages = sequences * pages + 1,
           .page_rows = s.page_rows,
           .table_pages = pages,
@@ -89,15 +92,15 @@ void fill_table(const KvView& kv, const std::vector<At>& rows, bool visible_too,
 
 // K and V of every key that some row sees, and of no other: the rest stays poison.
 void fill_visible(const KvView& kv, const std::vector<At>& rows, Random& random) {
-  auto* k = reinterpret_cast<float*>(kv.k.get());
-  auto* v = reinterpret_cast<float*>(kv.v.get());
+  std::vector<float> row(static_cast<std::size_t>(kv.head_dim));
   for (const At& at : rows) {
     for (std::int64_t j = kv_first_visible(kv, at.position); j <= at.position; ++j) {
       const std::int64_t page = page_of(kv, at.sequence, j);
       for (std::int32_t h = 0; h < kv.kv_heads; ++h) {
-        const std::int64_t cell = kv_cell(kv, page, h, static_cast<int>(j % kv.page_rows));
-        random.values(k + cell, kv.head_dim);
-        random.values(v + cell, kv.head_dim);
+        for (std::byte* pool : {kv.k.get(), kv.v.get()}) {
+          random.values(row.data(), kv.head_dim);
+          kv_store(kv, pool, page, h, j % kv.page_rows, row.data());
+        }
       }
     }
   }
@@ -111,8 +114,8 @@ void fill_rows(const std::vector<At>& rows, std::int32_t* positions, std::int32_
 }
 
 // Per output: a score is off by the dot product's bound, softcap's tanh (4e-7 of the cap, as it is computed from exp) and the
-// rounding of its distance to the maximum. A probability inherits that relatively; each chunk of keys rescales (8 u) and each
-// key adds once. The quotient of sums can be off by twice that, relative to the sum of p |v|.
+// rounding of its distance to the maximum. A probability inherits that relatively; each chunk of keys and each slice rescales
+// (8 u) and each key adds once; scales of q8 are two roundings more. The quotient of sums can be off by twice that, relative to the sum of p |v|.
 std::vector<Bound> attention_bounds(const AttentionArgs& a) {
   const KvView& kv = a.kv;
   Bound bound{"out", {}};
@@ -120,19 +123,21 @@ std::vector<Bound> attention_bounds(const AttentionArgs& a) {
     for (std::int32_t h = 0; h < a.q_heads; ++h) {
       const float* q = a.q.get() + (r * a.q_heads + h) * kv.head_dim;
       std::vector<double> scores;
-      std::vector<const float*> values;
+      std::vector<std::vector<double>> values;
       double largest = a.sinks ? a.sinks[h] : -std::numeric_limits<double>::infinity();
       double score_error = 0;
       for (std::int64_t j = kv_first_visible(kv, a.positions[r]); j <= a.positions[r]; ++j) {
         const std::int64_t page = page_of(kv, a.sequences[r], j);
         if (page < 0) continue;
-        const std::int64_t cell = kv_cell(kv, page, h / (a.q_heads / kv.kv_heads), static_cast<int>(j % kv.page_rows));
-        const float* k = reinterpret_cast<const float*>(kv.k.get()) + cell;
+        const std::int32_t kv_head = h / (a.q_heads / kv.kv_heads);
+        std::vector<double> value;
         double score = 0;
         double terms = 0;
         for (std::int64_t d = 0; d < kv.head_dim; ++d) {
-          score += double{q[d]} * k[d];
-          terms += std::fabs(double{q[d]} * k[d]);
+          const double k = kv_load(kv, kv.k.get(), page, kv_head, j % kv.page_rows, d);
+          score += double{q[d]} * k;
+          terms += std::fabs(double{q[d]} * k);
+          value.push_back(kv_load(kv, kv.v.get(), page, kv_head, j % kv.page_rows, d));
         }
         score *= a.scale;
         double error = dot_bound(kv.head_dim) * terms * std::fabs(a.scale);
@@ -141,7 +146,7 @@ std::vector<Bound> attention_bounds(const AttentionArgs& a) {
           error += 4e-7 * a.softcap;
         }
         scores.push_back(score);
-        values.push_back(reinterpret_cast<const float*>(kv.v.get()) + cell);
+        values.push_back(std::move(value));
         largest = std::max(largest, score);
         score_error = std::max(score_error, error);
       }
@@ -152,7 +157,7 @@ std::vector<Bound> attention_bounds(const AttentionArgs& a) {
         distance = std::max(distance, largest - s);
       }
       const auto keys = static_cast<double>(scores.size());
-      const double relative = score_error + (std::min(distance, 90.0) + keys + (keys / 64 + 2) * 8 + 16) * kU;
+      const double relative = score_error + (std::min(distance, 90.0) + keys + (keys / 64 + keys / 256 + 4) * 8 + 20) * kU;
       for (std::int64_t d = 0; d < kv.head_dim; ++d) {
         double sum = 0;
         for (std::size_t j = 0; j < scores.size(); ++j) sum += std::exp(scores[j] - largest) * std::fabs(values[j][d]);
@@ -169,6 +174,9 @@ struct AttentionShape {
   bool sinks;
   float softcap;
   std::vector<At> rows;
+  // Room for the slices of each row (all of max_rows) and how many parts they are cut in; 0: none.
+  std::int32_t slices = 0;
+  std::int32_t parts = 1;
 };
 
 ShapeCase attention_case(const char* what, const AttentionShape& s) {
@@ -181,11 +189,14 @@ ShapeCase attention_case(const char* what, const AttentionShape& s) {
                      .scale = 1.0F / std::sqrt(static_cast<float>(s.kv.head_dim)),
                      .softcap = s.softcap,
                      .q_heads = s.q_heads,
-                     .rows = rows};
+                     .rows = rows,
+                     .partial_slices = s.slices * (rows + 3),
+                     .parts = s.parts};
+  if (s.slices > 0) args.partials = given<float>();
   if (s.sinks) args.sinks = given<const float>();
-  ShapeCase c = make_case(fmt::format("{}: rows={} q_heads={} kv_heads={} head_dim={} page_rows={} window={}{}{}", what, rows,
-                                      s.q_heads, s.kv.kv_heads, s.kv.head_dim, s.kv.page_rows, s.kv.window,
-                                      s.sinks ? " sinks" : "", s.softcap > 0 ? " softcap" : ""),
+  ShapeCase c = make_case(fmt::format("{}: rows={} q_heads={} kv_heads={} head_dim={} page_rows={} window={} kv={} parts={}{}{}", what, rows,
+                                      s.q_heads, s.kv.kv_heads, s.kv.head_dim, s.kv.page_rows, s.kv.window, to_string(s.kv.format),
+                                      s.parts, s.sinks ? " sinks" : "", s.softcap > 0 ? " softcap" : ""),
                           args, rows, [at = s.rows](const AttentionArgs& a, Random& random) {
                             fill_rows(at, writable(a.positions), writable(a.sequences));
                             fill_table(a.kv, at, true, random);
@@ -207,8 +218,8 @@ ShapeCase append_case(const char* what, const KvShape& shape, const std::vector<
                           .positions = given<const std::int32_t>(),
                           .sequences = given<const std::int32_t>(),
                           .rows = rows};
-  return make_case(fmt::format("{}: rows={} kv_heads={} head_dim={} page_rows={} window={}", what, rows, shape.kv_heads,
-                               shape.head_dim, shape.page_rows, shape.window),
+  return make_case(fmt::format("{}: rows={} kv_heads={} head_dim={} page_rows={} window={} kv={}", what, rows,
+                               shape.kv_heads, shape.head_dim, shape.page_rows, shape.window, to_string(shape.format)),
                    args, rows, [at, written](const KvAppendArgs& a, Random& random) {
                      fill_rows(at, writable(a.positions), writable(a.sequences));
                      fill_table(a.kv, written, false, random);
@@ -224,10 +235,15 @@ std::vector<At> run(std::int32_t sequence, std::int32_t first, std::int32_t last
   return rows;
 }
 
-}  // namespace
-
-std::vector<ShapeCase> attention_cases() {
-  std::vector<ShapeCase> cases;
+void add_cases(KvFormat format, std::vector<ShapeCase>& cases) {
+  const auto attention = [&](const char* what, AttentionShape s) {
+    s.kv.format = format;
+    cases.push_back(attention_case(what, s));
+  };
+  const auto append = [&](const char* what, KvShape s, const std::vector<At>& at) {
+    s.format = format;
+    cases.push_back(append_case(what, s, at));
+  };
   for (const AttentionShape& s : std::initializer_list<AttentionShape>{
            {{16, 0, 1, 8}, 7, false, 0, {{0, 0}}},
            {{16, 0, 1, 8}, 7, true, 0, {{0, 0}, {1, 15}, {0, 1}, {1, 16}, {2, 17}}},
@@ -239,9 +255,9 @@ std::vector<ShapeCase> attention_cases() {
            {{64, 0, 5, 24}, 15, true, 0, {{0, 33}}},
            {{256, 0, 1, 72}, 1, false, 20, {{0, 255}, {0, 256}}},
        }) {
-    cases.push_back(attention_case("full", s));
+    attention("full", s);
   }
-  cases.push_back(attention_case("prompt", {{16, 0, 2, 32}, 6, true, 0, run(0, 0, 40)}));
+  attention("prompt", {{16, 0, 2, 32}, 6, true, 0, run(0, 0, 40)});
   for (const AttentionShape& s : std::initializer_list<AttentionShape>{
            {{32, 128, 2, 64}, 8, true, 0, {{0, 126}, {1, 127}, {2, 128}, {3, 129}}},
            {{32, 128, 1, 64}, 8, true, 0, {{0, 191}, {1, 192}, {2, 1000}, {3, 100000}}},
@@ -249,14 +265,32 @@ std::vector<ShapeCase> attention_cases() {
            {{8, 1, 2, 16}, 2, true, 0, {{0, 0}, {1, 7}, {2, 8}}},
            {{64, 100, 3, 128}, 9, true, 50, {{0, 163}, {1, 164}}},
        }) {
-    cases.push_back(attention_case("window", s));
+    attention("window", s);
   }
-  cases.push_back(attention_case("window prompt", {{16, 24, 2, 32}, 6, true, 0, run(1, 30, 75)}));
+  attention("window prompt", {{16, 24, 2, 32}, 6, true, 0, run(1, 30, 75)});
 
-  cases.push_back(append_case("one", {16, 0, 1, 8}, {{0, 0}}));
-  cases.push_back(append_case("page ends", {16, 0, 2, 64}, {{0, 15}, {1, 16}, {0, 16}, {2, 31}}));
-  cases.push_back(append_case("some rows skipped", {16, 0, 2, 24}, {{0, 3}, {-1, 7}, {1, 5}, {-1, 900}}));
-  cases.push_back(append_case("ring", {8, 20, 3, 40}, {{0, 100}, {0, 101}, {1, 7}, {1, 8}, {2, 131071}}));
+  append("one", {16, 0, 1, 8}, {{0, 0}});
+  append("page ends", {16, 0, 2, 64}, {{0, 15}, {1, 16}, {0, 16}, {2, 31}});
+  append("some rows skipped", {16, 0, 2, 24}, {{0, 3}, {-1, 7}, {1, 5}, {-1, 900}});
+  append("ring", {8, 20, 3, 40}, {{0, 100}, {0, 101}, {1, 7}, {1, 8}, {2, 131071}});
+
+  // Slices: rows that see several, some of them without room to keep them apart.
+  attention("slices", {{16, 0, 2, 64}, 8, true, 0, {{0, 255}, {1, 256}, {2, 800}, {3, 1030}}, 5, 2});
+  attention("slices", {{64, 0, 1, 24}, 3, false, 0, {{0, 700}, {1, 255}}, 3, 8});
+  attention("slices without room", {{16, 0, 1, 16}, 2, true, 0, {{0, 900}, {1, 10}}, 2, 3});
+  attention("slices of a window", {{16, 300, 2, 32}, 4, true, 0, {{0, 5000}, {1, 511}, {2, 12}}, 3, 2});
+  // Blocks that end with their sequence, with a run of positions, and with the batch.
+  std::vector<At> mixed = run(2, 250, 275);
+  for (const At& at : {At{0, 40}, At{1, 7}, At{1, 8}, At{1, 10}, At{0, 41}}) mixed.push_back(at);
+  attention("prompts and decode", {{16, 0, 2, 32}, 8, true, 0, mixed, 2, 2});
+  attention("long prompt", {{32, 100, 1, 64}, 4, false, 0, run(0, 200, 259)});
+}
+
+}  // namespace
+
+std::vector<ShapeCase> attention_cases() {
+  std::vector<ShapeCase> cases;
+  for (const KvFormat format : kKvFormats) add_cases(format, cases);
   return cases;
 }
 

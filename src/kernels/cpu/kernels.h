@@ -17,13 +17,16 @@
   template <WeightFormat F> void q8_moe_glu(const MoeGluArgs& a, device::Worker& w);    \
   template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
   void advance(const AdvanceArgs& a, device::Worker& w);                            \
-  void attention(const AttentionArgs& a, device::Worker& w);                        \
+  template <KvFormat F> void attention_serial(const AttentionArgs& a, device::Worker& w);   \
+  template <KvFormat F> void attention_grouped(const AttentionArgs& a, device::Worker& w);  \
+  template <KvFormat F> void attention_seqpar(const AttentionArgs& a, device::Worker& w);   \
+  template <KvFormat F> void attention_tiled(const AttentionArgs& a, device::Worker& w);    \
   void digest(const DigestArgs& a, device::Worker& w);                              \
   void edit_logits(const EditLogitsArgs& a, device::Worker& w);                     \
   void gated_delta(const GatedDeltaArgs& a, device::Worker& w);                     \
   void gather(const GatherArgs& a, device::Worker& w);                              \
   void glu(const GluArgs& a, device::Worker& w);                                    \
-  void kv_append(const KvAppendArgs& a, device::Worker& w);                         \
+  template <KvFormat F> void kv_append(const KvAppendArgs& a, device::Worker& w);   \
   void mask_logits(const MaskLogitsArgs& a, device::Worker& w);                     \
   void moe_combine(const MoeCombineArgs& a, device::Worker& w);                     \
   void moe_group(const MoeGroupArgs& a, device::Worker& w);                         \

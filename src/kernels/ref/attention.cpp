@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/ref/kv_page.h"
@@ -17,20 +18,23 @@ void attend(const AttentionArgs& a, std::int64_t r, std::int32_t h) {
   float* out = a.out.get() + (r * a.q_heads + h) * kv.head_dim;
 
   std::vector<double> scores;
-  std::vector<const float*> values;
+  std::vector<std::vector<double>> values;
   double largest = -std::numeric_limits<double>::infinity();
   if (a.sinks) largest = a.sinks[h];
   for (std::int64_t j = kv_first_visible(kv, a.positions[r]); j <= a.positions[r]; ++j) {
     const std::int64_t page = page_of(kv, a.sequences[r], j);
     if (page < 0) continue;
-    const std::int64_t cell = kv_cell(kv, page, kv_head, static_cast<int>(j % kv.page_rows));
-    const float* k = reinterpret_cast<const float*>(kv.k.get()) + cell;
+    const std::int64_t row = j % kv.page_rows;
     double score = 0;
-    for (std::int64_t d = 0; d < kv.head_dim; ++d) score += double{q[d]} * k[d];
+    std::vector<double> value;
+    for (std::int64_t d = 0; d < kv.head_dim; ++d) {
+      score += double{q[d]} * kv_load(kv, kv.k.get(), page, kv_head, row, d);
+      value.push_back(kv_load(kv, kv.v.get(), page, kv_head, row, d));
+    }
     score *= a.scale;
     if (a.softcap > 0) score = a.softcap * std::tanh(score / a.softcap);
     scores.push_back(score);
-    values.push_back(reinterpret_cast<const float*>(kv.v.get()) + cell);
+    values.push_back(std::move(value));
     largest = std::max(largest, score);
   }
 

@@ -9,12 +9,10 @@ void reference(const KvAppendArgs& a) {
     const std::int64_t page = page_of(a.kv, a.sequences[r], a.positions[r]);
     if (page < 0) continue;
     for (std::int32_t h = 0; h < a.kv.kv_heads; ++h) {
-      const std::int64_t cell = kv_cell(a.kv, page, h, a.positions[r] % a.kv.page_rows);
-      for (std::int64_t d = 0; d < a.kv.head_dim; ++d) {
-        const std::int64_t from = (r * a.kv.kv_heads + h) * a.kv.head_dim + d;
-        reinterpret_cast<float*>(a.kv.k.get())[cell + d] = a.k[from];
-        reinterpret_cast<float*>(a.kv.v.get())[cell + d] = a.v[from];
-      }
+      const std::int64_t from = (r * a.kv.kv_heads + h) * a.kv.head_dim;
+      const std::int64_t row = a.positions[r] % a.kv.page_rows;
+      kv_store(a.kv, a.kv.k.get(), page, h, row, a.k.get() + from);
+      kv_store(a.kv, a.kv.v.get(), page, h, row, a.v.get() + from);
     }
   }
 }

@@ -1,238 +1,261 @@
-// kv_append and attention over f32 pages.
+// Attention over pages of any form, by slices (api/attention.h): serial, grouped and seqpar. They differ in how work is shared out;
+// the sums, and so the bits, are the same.
 //
-// Attention, serial: a task is one row and up to kHeadTile query heads of one KV head, which share every load of K and V. Keys
-// are walked in chunks of kChunk by absolute position, whatever the page size: scores of the chunk, one update of (m, l), then
-// the chunk's values. So the bits of a row depend on its query and its visible keys alone; not on pages, on the other rows, or
-// on how the prompt was cut into steps.
+//   serial    a task is one row and one query head. The executable specification, and what runs where nothing was measured.
+//   grouped   a task is one row and up to kHeadTile query heads of one KV head, which share every load (and conversion) of K and V.
+//   seqpar    grouped, with the slices of a row shared out to `parts` tasks; the last tasks merge.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
-// Keys of one online-softmax update. 64 scores are 8 vectors, so exp runs without tails; the update of the accumulator costs
-// head_dim operations against 2 * 64 * head_dim for the chunk.
-inline constexpr int kChunk = 64;
-// Query heads of a task: two register tiles for the groups of 8 of gpt-oss. Larger groups walk the keys again.
-inline constexpr int kHeadTile = 8;
-
-// The page that holds `position` of a sequence, or -1. Every reason for -1 is counted.
-inline std::int64_t page_of(const KvView& kv, std::int64_t sequence, std::int64_t position, std::int64_t row, device::Worker& w) {
-  std::int64_t logical = position / kv.page_rows;
-  if (kv.window == 0) {
-    // A full-attention table does not wrap: a position behind its end is a reservation that is too short.
-    if (w.index_in(logical, kv.table_pages, row) != logical) return -1;
-  } else {
-    logical %= kv.table_pages;
-  }
-  const std::int64_t page = kv.table[sequence * kv.table_pages + logical];
-  return w.index_in(page, kv.pages, row) == page ? page : -1;
-}
-
-// Counts a sequence or position out of bounds; false then.
-inline bool valid_row(const KvView& kv, std::int64_t sequence, std::int64_t position, std::int64_t row, device::Worker& w) {
-  return w.index_in(sequence, kv.sequences, row) == sequence &&
-         w.index_in(position, std::int64_t{1} << 31, row) == position;
-}
-
-void kv_append(const KvAppendArgs& a, device::Worker& w) {
-  const auto [lo, hi] = w.share(a.rows);
-  const auto bytes = static_cast<std::size_t>(a.kv.head_dim) * 4;
-  for (std::int64_t r = lo; r < hi; ++r) {
-    const std::int64_t sequence = a.sequences[r];
-    const std::int64_t position = a.positions[r];
-    if (sequence == -1 || !valid_row(a.kv, sequence, position, r, w)) continue;
-    const std::int64_t page = page_of(a.kv, sequence, position, r, w);
-    if (page < 0) continue;
-    for (int h = 0; h < a.kv.kv_heads; ++h) {
-      const std::int64_t cell = kv_cell(a.kv, page, h, static_cast<int>(position % a.kv.page_rows)) * 4;
-      const std::int64_t from = (r * a.kv.kv_heads + h) * a.kv.head_dim;
-      std::memcpy(a.kv.k.get() + cell, a.k.get() + from, bytes);
-      std::memcpy(a.kv.v.get() + cell, a.v.get() + from, bytes);
-    }
-  }
-}
-
-// o[r][d] += sum over keys j in order of p[r][j] * v[j][d], for R heads and D vectors of d.
-template <int R, int D>
-inline void add_values(const float* p, const float* v, int keys, int head_dim, float* o) {
-  F32x8 acc[R][D];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int d = 0; d < D; ++d) acc[r][d] = load8(o + r * head_dim + d * 8);
-  }
-  for (int j = 0; j < keys; ++j) {
-    F32x8 values[D];
-#pragma GCC unroll 8
-    for (int d = 0; d < D; ++d) values[d] = load8(v + std::int64_t{j} * head_dim + d * 8);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const F32x8 weight = splat(p[r * kChunk + j]);
-#pragma GCC unroll 8
-      for (int d = 0; d < D; ++d) acc[r][d] = mul_add(weight, values[d], acc[r][d]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int d = 0; d < D; ++d) store8(o + r * head_dim + d * 8, acc[r][d]);
-  }
-}
-
-template <int R>
-inline void add_values_rows(const float* p, const float* v, int keys, int head_dim, float* o) {
-  int d = 0;
-  for (; d + 16 <= head_dim; d += 16) add_values<R, 2>(p, v + d, keys, head_dim, o + d);
-  if (d < head_dim) add_values<R, 1>(p, v + d, keys, head_dim, o + d);
-}
-
-// The running softmax of one task.
-struct HeadTile {
-  int heads;
-  float largest[kHeadTile];  // m
-  float total[kHeadTile];    // l
-  alignas(32) float scores[kHeadTile][kChunk];
-};
-
-// Scores to probabilities against the new maximum; rescales what was gathered before. Invisible places score -infinity and
-// weigh 0. A score that is not finite makes the head's total NaN, and so its output.
-inline void update_softmax(HeadTile& t, int head_dim, float* o) {
-  for (int h = 0; h < t.heads; ++h) {
-    float* s = t.scores[h];
-    F32x8 chunk = load8(s);
-    for (int j = 8; j < kChunk; j += 8) chunk = max8(chunk, load8(s + j));
-    const float before = t.largest[h];
-    const float top = max_of(chunk);
-    const float now = top <= before ? before : top;
-    if (now != before) {
-      const F32x8 shrink = splat(exp1(before - now));
-      t.total[h] *= exp1(before - now);
-      for (int d = 0; d < head_dim; d += 8) store8(o + h * head_dim + d, load8(o + h * head_dim + d) * shrink);
-    }
-    F32x8 sum = zero8();
-    for (int j = 0; j < kChunk; j += 8) {
-      const F32x8 p = exp8(load8(s + j) - splat(now));
-      store8(s + j, p);
-      sum = sum + p;
-    }
-    t.largest[h] = now;
-    t.total[h] += sum8(sum);
-  }
-}
-
-// A run of keys that lies in one page: [first, first + count), the page's K and V rows of one head.
-struct KeyRun {
-  std::int64_t first;
+// Some query heads of one KV head.
+struct Heads {
+  int kv_head;
+  int first;
   int count;
-  const float* k;
-  const float* v;
 };
 
-// Scores -infinity wherever the chunk has no visible key.
-inline void hide_invisible(float* scores, std::int64_t chunk, const KeyRun* runs, int run_count) {
-  int next = 0;
-  for (int i = 0; i < run_count; ++i) {
-    const int from = static_cast<int>(runs[i].first - chunk);
-    while (next < from) scores[next++] = -std::numeric_limits<float>::infinity();
-    next = from + runs[i].count;
+// The (M, L, O) of a row's slices merged so far; O lies in `out`, [heads][head_dim].
+struct Merged {
+  float largest[kHeadTile];
+  float total[kHeadTile];
+
+  // The sink is a key without a value: it starts the sum.
+  void start(const AttentionArgs& a, const Heads& heads, float* out) {
+    for (int h = 0; h < heads.count; ++h) {
+      largest[h] = a.sinks ? a.sinks[heads.first + h] : -std::numeric_limits<float>::infinity();
+      total[h] = a.sinks ? 1.0F : 0.0F;
+    }
+    std::memset(out, 0, static_cast<std::size_t>(heads.count) * a.kv.head_dim * 4);
   }
-  while (next < kChunk) scores[next++] = -std::numeric_limits<float>::infinity();
-}
 
-inline void attend(const AttentionArgs& a, std::int64_t row, int kv_head, int first_head, int heads, device::Worker& w) {
+  // Adds one slice's (m, l, o) of head h.
+  void add(int h, float m, float l, const float* o, int head_dim, float* out) {
+    if (m == -std::numeric_limits<float>::infinity() && l == 0) return;  // no key: every page was missing
+    const float now = m <= largest[h] ? largest[h] : m;
+    const float keep = exp1(largest[h] - now);
+    const float take = exp1(m - now);
+    total[h] = total[h] * keep + l * take;
+    largest[h] = now;
+    const F32x8 keep8 = splat(keep);
+    const F32x8 take8 = splat(take);
+    for (int d = 0; d < head_dim; d += 8) store8(out + d, mul_add(load8(o + d), take8, load8(out + d) * keep8));
+  }
+
+  void finish(int heads, int head_dim, float* out) const {
+    for (int h = 0; h < heads; ++h) {
+      if (total[h] == 0) continue;  // no key and no sink: the output is 0
+      const F32x8 inverse = splat(1.0F / total[h]);
+      for (int d = 0; d < head_dim; d += 8) store8(out + h * head_dim + d, load8(out + h * head_dim + d) * inverse);
+    }
+  }
+};
+
+// What one row sees.
+struct RowView {
+  std::int64_t row;
+  std::int64_t sequence;
+  std::int64_t position;
+  std::int64_t first;  // first visible key
+
+  std::int64_t first_slice() const { return first / kAttentionSlice; }
+  std::int64_t slices() const { return attention_slices(first, position); }
+};
+
+// False, and counted, when the row is out of bounds or its table too short: the output is 0 then.
+inline bool view_row(const AttentionArgs& a, std::int64_t row, device::Worker& w, RowView& out) {
   const KvView& kv = a.kv;
-  const int head_dim = kv.head_dim;
-  const std::int64_t at = (row * a.q_heads + first_head) * head_dim;
-  const float* q = a.q.get() + at;
-  float* o = a.out.get() + at;
-  std::memset(o, 0, static_cast<std::size_t>(heads) * head_dim * 4);
-
-  const std::int64_t sequence = a.sequences[row];
-  const std::int64_t position = a.positions[row];
-  if (!valid_row(kv, sequence, position, row, w)) return;
-  const std::int64_t first = kv_first_visible(kv, position);
+  out = {row, a.sequences[row], a.positions[row], 0};
+  if (!valid_row(kv, out.sequence, out.position, row, w)) return false;
+  out.first = kv_first_visible(kv, out.position);
   // The table must hold every page that this row sees: a full one does not wrap, and in a ring that is too short two of them
   // would be one.
-  const std::int64_t last_page = position / kv.page_rows - (kv.window > 0 ? first / kv.page_rows : 0);
-  if (w.index_in(last_page, kv.table_pages, row) != last_page) return;
+  const std::int64_t last_page = out.position / kv.page_rows - (kv.window > 0 ? out.first / kv.page_rows : 0);
+  return w.index_in(last_page, kv.table_pages, row) == last_page;
+}
 
-  HeadTile t;
-  t.heads = heads;
-  for (int h = 0; h < heads; ++h) {
-    // The sink is a key without a value: it starts the sum.
-    t.largest[h] = a.sinks ? a.sinks[first_head + h] : -std::numeric_limits<float>::infinity();
-    t.total[h] = a.sinks ? 1.0F : 0.0F;
-  }
-  const float* q_rows[kHeadTile];
-  for (int h = 0; h < heads; ++h) q_rows[h] = q + h * head_dim;
+inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& heads) {
+  return a.out.get() + (row * a.q_heads + heads.first) * a.kv.head_dim;
+}
 
-  const auto* k_pool = reinterpret_cast<const float*>(kv.k.get());
-  const auto* v_pool = reinterpret_cast<const float*>(kv.v.get());
-  for (std::int64_t chunk = first / kChunk * kChunk; chunk <= position; chunk += kChunk) {
-    const std::int64_t lo = first > chunk ? first : chunk;
-    const std::int64_t hi = position + 1 < chunk + kChunk ? position + 1 : chunk + kChunk;
-    KeyRun runs[kChunk];
-    int run_count = 0;
-    for (std::int64_t key = lo; key < hi;) {
-      const std::int64_t page_end = (key / kv.page_rows + 1) * kv.page_rows;
-      const std::int64_t end = page_end < hi ? page_end : hi;
-      const std::int64_t page = page_of(kv, sequence, key, row, w);
-      if (page >= 0) {
-        const std::int64_t cell = kv_cell(kv, page, kv_head, static_cast<int>(key % kv.page_rows));
-        runs[run_count++] = {key, static_cast<int>(end - key), k_pool + cell, v_pool + cell};
-      }
-      key = end;
+// Lines of the next chunk of a narrow form are asked for while this one is computed: runs are a page long, too short for the
+// processor to see where they lead.
+inline void prefetch_runs(const ChunkRuns& runs, std::int64_t row_bytes) {
+  for (int i = 0; i < runs.count; ++i) {
+    const std::int64_t bytes = runs.runs[i].count * row_bytes;
+    for (std::int64_t at = 0; at < bytes; at += 64) {
+      prefetch(runs.runs[i].k + at);
+      prefetch(runs.runs[i].v + at);
     }
-    if (run_count == 0) continue;
-    std::memset(t.scores, 0, sizeof t.scores);
-    for (int i = 0; i < run_count; ++i) {
-      const int from = static_cast<int>(runs[i].first - chunk);
-      for (int h = 0; h < heads; h += kTileRows) {
-        dot_panel(q_rows + h, heads - h < kTileRows ? heads - h : kTileRows, runs[i].k, head_dim, runs[i].count, head_dim,
-                  t.scores[h] + from, kChunk);
-      }
-    }
-    const F32x8 scale = splat(a.scale);
-    for (int h = 0; h < heads; ++h) {
-      for (int j = 0; j < kChunk; j += 8) {
-        F32x8 s = load8(t.scores[h] + j) * scale;
-        if (a.softcap > 0) s = splat(a.softcap) * tanh8(s / splat(a.softcap));
-        store8(t.scores[h] + j, s);
-      }
-      hide_invisible(t.scores[h], chunk, runs, run_count);
-    }
-    update_softmax(t, head_dim, o);
-    for (int i = 0; i < run_count; ++i) {
-      const int from = static_cast<int>(runs[i].first - chunk);
-      for (int h = 0; h < heads;) {
-        float* o_head = o + h * head_dim;
-        const float* p = t.scores[h] + from;
-        if (heads - h >= 4) {
-          add_values_rows<4>(p, runs[i].v, runs[i].count, head_dim, o_head);
-          h += 4;
-        } else {
-          add_values_rows<1>(p, runs[i].v, runs[i].count, head_dim, o_head);
-          h += 1;
-        }
-      }
-    }
-  }
-  for (int h = 0; h < heads; ++h) {
-    if (t.total[h] == 0) continue;  // no key and no sink: the output is 0
-    const F32x8 inverse = splat(1.0F / t.total[h]);
-    for (int d = 0; d < head_dim; d += 8) store8(o + h * head_dim + d, load8(o + h * head_dim + d) * inverse);
   }
 }
 
-void attention(const AttentionArgs& a, device::Worker& w) {
-  const int group = a.q_heads / a.kv.kv_heads;
-  const int tiles = (group + kHeadTile - 1) / kHeadTile;
-  const std::int64_t tasks = std::int64_t{a.rows} * a.kv.kv_heads * tiles;
-  for (std::int64_t task = w.claim(); task < tasks; task = w.claim()) {
+// One slice of one row: t.largest, t.total and o[heads][head_dim] afterwards.
+template <KvFormat F>
+inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t slice, device::Worker& w, HeadTile& t,
+                         float* o) {
+  const KvView& kv = a.kv;
+  const float* q[kHeadTile];
+  for (int h = 0; h < heads.count; ++h) {
+    q[h] = a.q.get() + (row.row * a.q_heads + heads.first + h) * kv.head_dim;
+    t.largest[h] = -std::numeric_limits<float>::infinity();
+    t.total[h] = 0;
+  }
+  t.heads = heads.count;
+  std::memset(o, 0, static_cast<std::size_t>(heads.count) * kv.head_dim * 4);
+  const std::int64_t begin = slice * kAttentionSlice;
+  const std::int64_t lo = row.first > begin ? row.first : begin;
+  const std::int64_t hi = row.position + 1 < begin + kAttentionSlice ? row.position + 1 : begin + kAttentionSlice;
+  const auto find = [&](std::int64_t chunk, ChunkRuns& runs) {
+    find_runs(kv, row.sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, row.row, w, runs);
+  };
+  ChunkRuns runs[2];
+  int now = 0;
+  std::int64_t chunk = lo / kChunk * kChunk;
+  find(chunk, runs[now]);
+  for (; chunk < hi; chunk += kChunk, now ^= 1) {
+    if (chunk + kChunk < hi) {
+      find(chunk + kChunk, runs[now ^ 1]);
+      if (F != KvFormat::f32) prefetch_runs(runs[now ^ 1], kv.head_dim * kv_element_bytes(F));
+    }
+    if (runs[now].count > 0) attend_chunk<KvForm<F>, F == KvFormat::q8>(a, q, runs[now], chunk, t, o);
+  }
+}
+
+template <KvFormat F>
+inline void attend(const AttentionArgs& a, const RowView& row, const Heads& heads, device::Worker& w) {
+  float* out = out_of(a, row.row, heads);
+  Merged merged;
+  merged.start(a, heads, out);
+  HeadTile t{};
+  alignas(32) float o[kHeadTile * kMaxHeadDim];
+  for (std::int64_t slice = row.first_slice(); slice < row.first_slice() + row.slices(); ++slice) {
+    attend_slice<F>(a, row, heads, slice, w, t, o);
+    for (int h = 0; h < heads.count; ++h) {
+      merged.add(h, t.largest[h], t.total[h], o + h * a.kv.head_dim, a.kv.head_dim, out + h * a.kv.head_dim);
+    }
+  }
+  merged.finish(heads.count, a.kv.head_dim, out);
+}
+
+template <KvFormat F>
+inline void attend_row(const AttentionArgs& a, std::int64_t row, const Heads& heads, device::Worker& w) {
+  RowView view;
+  if (view_row(a, row, w, view)) {
+    attend<F>(a, view, heads, w);
+  } else {
+    std::memset(out_of(a, row, heads), 0, static_cast<std::size_t>(heads.count) * a.kv.head_dim * 4);
+  }
+}
+
+// How the query heads of a row are cut into tasks.
+struct HeadTasks {
+  int group;
+  int tiles;
+  std::int64_t of_row;
+
+  explicit HeadTasks(const AttentionArgs& a, int tile = kHeadTile)
+      : group(a.q_heads / a.kv.kv_heads), tiles((group + tile - 1) / tile), of_row(std::int64_t{a.kv.kv_heads} * tiles), tile_(tile) {}
+  Heads operator[](std::int64_t task) const {
     const int tile = static_cast<int>(task % tiles);
-    const int kv_head = static_cast<int>(task / tiles % a.kv.kv_heads);
-    const std::int64_t row = task / tiles / a.kv.kv_heads;
-    const int heads = group - tile * kHeadTile < kHeadTile ? group - tile * kHeadTile : kHeadTile;
-    attend(a, row, kv_head, kv_head * group + tile * kHeadTile, heads, w);
+    const int kv_head = static_cast<int>(task / tiles);
+    const int left = group - tile * tile_;
+    return {kv_head, kv_head * group + tile * tile_, left < tile_ ? left : tile_};
+  }
+
+ private:
+  int tile_;
+};
+
+template <KvFormat F>
+void attention_serial(const AttentionArgs& a, device::Worker& w) {
+  const HeadTasks heads(a, 1);
+  const std::int64_t tasks = a.rows * heads.of_row;
+  for (std::int64_t task = w.claim(); task < tasks; task = w.claim()) attend_row<F>(a, task / heads.of_row, heads[task % heads.of_row], w);
+}
+
+template <KvFormat F>
+void attention_grouped(const AttentionArgs& a, device::Worker& w) {
+  const HeadTasks heads(a);
+  const std::int64_t tasks = a.rows * heads.of_row;
+  for (std::int64_t task = w.claim(); task < tasks; task = w.claim()) attend_row<F>(a, task / heads.of_row, heads[task % heads.of_row], w);
+}
+
+// What a slice found for one query head, in AttentionArgs::partials: o, then m and l.
+inline float* partial_of(const AttentionArgs& a, std::int64_t place, int head) {
+  return a.partials.get() + (place * a.q_heads + head) * (a.kv.head_dim + 8);
+}
+
+// Can the slices of the row be kept apart? False also when the row is out of bounds; nothing is counted.
+inline bool splits(const AttentionArgs& a, std::int64_t row, std::int64_t room) {
+  const std::int64_t position = a.positions[row];
+  return position >= 0 && attention_slices(kv_first_visible(a.kv, position), position) <= room;
+}
+
+// Slices of a row that there is room for.
+inline std::int64_t partial_room(const AttentionArgs& a) { return a.partials && a.rows > 0 ? a.partial_slices / a.rows : 0; }
+
+// The slices of one part of a row, to their places.
+template <KvFormat F>
+inline void attend_part(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t part, std::int64_t room, device::Worker& w) {
+  const int head_dim = a.kv.head_dim;
+  HeadTile t{};
+  alignas(32) float o[kHeadTile * kMaxHeadDim];
+  const std::int64_t n = row.slices();
+  for (std::int64_t s = n * part / a.parts; s < n * (part + 1) / a.parts; ++s) {
+    attend_slice<F>(a, row, heads, row.first_slice() + s, w, t, o);
+    for (int h = 0; h < heads.count; ++h) {
+      float* to = partial_of(a, row.row * room + s, heads.first + h);
+      std::memcpy(to, o + h * head_dim, static_cast<std::size_t>(head_dim) * 4);
+      to[head_dim] = t.largest[h];
+      to[head_dim + 1] = t.total[h];
+    }
+  }
+}
+
+inline void merge_parts(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t room) {
+  const int head_dim = a.kv.head_dim;
+  float* out = out_of(a, row.row, heads);
+  Merged merged;
+  merged.start(a, heads, out);
+  for (std::int64_t s = 0; s < row.slices(); ++s) {
+    for (int h = 0; h < heads.count; ++h) {
+      const float* from = partial_of(a, row.row * room + s, heads.first + h);
+      merged.add(h, from[head_dim], from[head_dim + 1], from, head_dim, out + h * head_dim);
+    }
+  }
+  merged.finish(heads.count, head_dim, out);
+}
+
+template <KvFormat F>
+void attention_seqpar(const AttentionArgs& a, device::Worker& w) {
+  const HeadTasks heads(a);
+  const std::int64_t room = partial_room(a);
+  const std::int64_t merges = a.rows * heads.of_row;
+  const std::int64_t tasks = merges * a.parts;
+  RowView row;
+  std::int64_t task = w.claim();
+  for (; task < tasks; task = w.claim()) {
+    const std::int64_t part = task % a.parts;
+    const std::int64_t r = task / a.parts / heads.of_row;
+    const Heads own = heads[task / a.parts % heads.of_row];
+    if (!splits(a, r, room)) {
+      if (part == 0) attend_row<F>(a, r, own, w);
+    } else if (view_row(a, r, w, row)) {
+      attend_part<F>(a, row, own, part, room, w);
+    }
+    w.finished();
+  }
+  for (; task < tasks + merges; task = w.claim()) {
+    w.await(tasks);
+    const std::int64_t r = (task - tasks) / heads.of_row;
+    const Heads own = heads[(task - tasks) % heads.of_row];
+    if (!splits(a, r, room)) continue;
+    if (view_row(a, r, w, row)) {
+      merge_parts(a, row, own, room);
+    } else {
+      std::memset(out_of(a, r, own), 0, static_cast<std::size_t>(own.count) * a.kv.head_dim * 4);
+    }
   }
 }
 

@@ -1,0 +1,132 @@
+// Attention of prompts: a block of rows of one sequence walks its keys together. A chunk of K and V is found and converted to floats
+// once, stays in the cache, and serves every row and query head of the block; chunks that no row of the block sees are never touched.
+// Each row's chunks, slices and sums are those of attention.h, so the bits are too.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+// Rows of a block: enough to share the finding and converting of a chunk; few enough that 2,048 rows are 128 tasks a KV head, and
+// that the block's accumulators (16 x 8 x 64 floats are 32 KiB) and the chunk stay in the second-level cache.
+inline constexpr int kBlockRows = 16;
+
+// Worker scratch of a block.
+struct TiledScratch {
+  HeadTile softmax[kBlockRows];
+  Merged merged[kBlockRows];
+  float o[kBlockRows * kHeadTile * kMaxHeadDim];  // [rows][heads][head_dim], without gaps
+  float k[kChunk * kMaxHeadDim];
+  float v[kChunk * kMaxHeadDim];
+};
+static_assert(sizeof(TiledScratch) <= device::kWorkerScratchBytes);
+
+// The chunk's rows as floats (without their scales), [kChunk][head_dim]; `runs` then point there.
+template <KvFormat F>
+inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, TiledScratch& s) {
+  for (int i = 0; i < runs.count; ++i) {
+    KeyRun& run = runs.runs[i];
+    const std::int64_t n = std::int64_t{run.count} * head_dim;
+    float* k = s.k + (run.first - chunk) * head_dim;
+    float* v = s.v + (run.first - chunk) * head_dim;
+    for (std::int64_t e = 0; e < n; e += 8) {
+      store8(k + e, KvForm<F>::load(run.k + e * KvForm<F>::kBytes));
+      store8(v + e, KvForm<F>::load(run.v + e * KvForm<F>::kBytes));
+    }
+    run.k = reinterpret_cast<const std::byte*>(k);
+    run.v = reinterpret_cast<const std::byte*>(v);
+  }
+}
+
+// The part of `all` (whose rows are floats) inside [lo, hi).
+inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, int head_dim, ChunkRuns& out) {
+  out.count = 0;
+  for (int i = 0; i < all.count; ++i) {
+    const KeyRun& run = all.runs[i];
+    const std::int64_t from = run.first > lo ? run.first : lo;
+    const std::int64_t to = run.first + run.count < hi ? run.first + run.count : hi;
+    if (from >= to) continue;
+    const std::int64_t skip = from - run.first;
+    const std::int64_t bytes = skip * head_dim * 4;
+    out.runs[out.count++] = {from,
+                             static_cast<int>(to - from),
+                             run.k + bytes,
+                             run.v + bytes,
+                             run.k_scales == nullptr ? nullptr : run.k_scales + skip,
+                             run.v_scales == nullptr ? nullptr : run.v_scales + skip};
+  }
+}
+
+// Rows first.row .. first.row + count - 1, at rising positions one apart.
+template <KvFormat F>
+inline void attend_block(const AttentionArgs& a, const RowView* rows, int count, const Heads& heads, device::Worker& w) {
+  const KvView& kv = a.kv;
+  const int head_dim = kv.head_dim;
+  auto& s = *w.scratch_as<TiledScratch>();
+  const std::int64_t tile = std::int64_t{heads.count} * head_dim;
+  for (int r = 0; r < count; ++r) s.merged[r].start(a, heads, out_of(a, rows[r].row, heads));
+  const std::int64_t lo = rows[0].first;
+  const std::int64_t hi = rows[count - 1].position + 1;
+  ChunkRuns all;
+  ChunkRuns own;
+  for (std::int64_t slice = lo / kAttentionSlice * kAttentionSlice; slice < hi; slice += kAttentionSlice) {
+    const std::int64_t end = slice + kAttentionSlice < hi ? slice + kAttentionSlice : hi;
+    std::memset(s.o, 0, static_cast<std::size_t>(count * tile) * 4);
+    for (int r = 0; r < count; ++r) {
+      HeadTile& t = s.softmax[r];
+      t.heads = heads.count;
+      for (int h = 0; h < heads.count; ++h) {
+        t.largest[h] = -std::numeric_limits<float>::infinity();
+        t.total[h] = 0;
+      }
+    }
+    for (std::int64_t chunk = (lo > slice ? lo : slice) / kChunk * kChunk; chunk < end; chunk += kChunk) {
+      find_runs(kv, rows[0].sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, rows[0].row, w, all);
+      if (F != KvFormat::f32) unpack_chunk<F>(all, chunk, head_dim, s);
+      for (int r = 0; r < count; ++r) {
+        clip_runs(all, rows[r].first, rows[r].position + 1, head_dim, own);
+        if (own.count == 0) continue;
+        const float* q[kHeadTile];
+        for (int h = 0; h < heads.count; ++h) q[h] = a.q.get() + (rows[r].row * a.q_heads + heads.first + h) * head_dim;
+        attend_chunk<KvForm<KvFormat::f32>, F == KvFormat::q8>(a, q, own, chunk, s.softmax[r], s.o + r * tile);
+      }
+    }
+    for (int r = 0; r < count; ++r) {
+      for (int h = 0; h < heads.count; ++h) {
+        s.merged[r].add(h, s.softmax[r].largest[h], s.softmax[r].total[h], s.o + r * tile + h * head_dim, head_dim,
+                       out_of(a, rows[r].row, heads) + h * head_dim);
+      }
+    }
+  }
+  for (int r = 0; r < count; ++r) s.merged[r].finish(heads.count, head_dim, out_of(a, rows[r].row, heads));
+}
+
+// Blocks are cut where a sequence or its run of positions ends.
+template <KvFormat F>
+void attention_tiled(const AttentionArgs& a, device::Worker& w) {
+  const HeadTasks heads(a);
+  const std::int64_t blocks = (std::int64_t{a.rows} + kBlockRows - 1) / kBlockRows;
+  const std::int64_t tasks = blocks * heads.of_row;
+  for (std::int64_t task = w.claim(); task < tasks; task = w.claim()) {
+    const Heads own = heads[task % heads.of_row];
+    // The last block first: it sees the most keys, and a long task claimed last would be waited for.
+    const std::int64_t block = blocks - 1 - task / heads.of_row;
+    const std::int64_t last = (block + 1) * kBlockRows < a.rows ? (block + 1) * kBlockRows : a.rows;
+    for (std::int64_t row = block * kBlockRows; row < last;) {
+      RowView rows[kBlockRows];
+      int count = 0;
+      while (row + count < last) {
+        const bool follows = count == 0 || (a.sequences[row + count] == rows[0].sequence && a.positions[row + count] == rows[0].position + count);
+        if (!follows || !view_row(a, row + count, w, rows[count])) break;
+        ++count;
+      }
+      if (count >= 2) {
+        attend_block<F>(a, rows, count, own, w);
+        row += count;
+      } else {
+        attend_row<F>(a, row, own, w);
+        ++row;
+      }
+    }
+  }
+}
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -1,0 +1,119 @@
+// Where the keys of a sequence lie: pages, and the runs of keys that a chunk finds in them. And kv_append, which fills them.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+// Keys of one online-softmax update. 64 scores are 8 vectors, so exp runs without tails; the update of the accumulator costs
+// head_dim operations against 2 * 64 * head_dim for the chunk.
+inline constexpr int kChunk = 64;
+static_assert(kAttentionSlice % kChunk == 0);
+
+// The page that holds `position` of a sequence, or -1. Every reason for -1 is counted, and `row` of the batch named.
+inline std::int64_t page_of(const KvView& kv, std::int64_t sequence, std::int64_t position, std::int64_t row, device::Worker& w) {
+  std::int64_t logical = position / kv.page_rows;
+  if (kv.window == 0) {
+    // A full-attention table does not wrap: a position behind its end is a reservation that is too short.
+    if (w.index_in(logical, kv.table_pages, row) != logical) return -1;
+  } else {
+    logical %= kv.table_pages;
+  }
+  const std::int64_t page = kv.table[sequence * kv.table_pages + logical];
+  return w.index_in(page, kv.pages, row) == page ? page : -1;
+}
+
+// Counts a sequence or position out of bounds; false then.
+inline bool valid_row(const KvView& kv, std::int64_t sequence, std::int64_t position, std::int64_t row, device::Worker& w) {
+  return w.index_in(sequence, kv.sequences, row) == sequence &&
+         w.index_in(position, std::int64_t{1} << 31, row) == position;
+}
+
+// A run of keys that lies in one page: [first, first + count), and the K and V rows of one head. The scales are null where the form
+// has none.
+struct KeyRun {
+  std::int64_t first;
+  int count;
+  const std::byte* k;
+  const std::byte* v;
+  const float* k_scales;
+  const float* v_scales;
+};
+
+// The runs of one chunk. A page may hold a single row.
+struct ChunkRuns {
+  int count = 0;
+  KeyRun runs[kChunk];
+};
+
+// Finds the keys [lo, hi) of one chunk, for `batch_row`. Keys of missing pages are left out (and counted).
+inline void find_runs(const KvView& kv, std::int64_t sequence, int kv_head, std::int64_t lo, std::int64_t hi, std::int64_t batch_row, device::Worker& w,
+                      ChunkRuns& out) {
+  const bool scaled = kv.format == KvFormat::q8;
+  out.count = 0;
+  for (std::int64_t key = lo; key < hi;) {
+    const std::int64_t in_page = key & (kv.page_rows - 1);
+    const std::int64_t left = kv.page_rows - in_page;
+    const std::int64_t end = key + left < hi ? key + left : hi;
+    const std::int64_t page = page_of(kv, sequence, key, batch_row, w);
+    if (page >= 0) {
+      const std::int64_t block = kv_block(kv, page, kv_head);
+      const std::int64_t row = block + kv_row_in_block(kv, in_page);
+      const std::int64_t scale = block + kv_scales_in_block(kv) + in_page * 4;
+      out.runs[out.count++] = {key,
+                               static_cast<int>(end - key),
+                               kv.k.get() + row,
+                               kv.v.get() + row,
+                               scaled ? reinterpret_cast<const float*>(kv.k.get() + scale) : nullptr,
+                               scaled ? reinterpret_cast<const float*>(kv.v.get() + scale) : nullptr};
+    }
+    key = end;
+  }
+}
+
+// One row of one head as signed bytes and their scale: `quantize`'s rounding, over the whole row.
+inline void store_q8_row(const float* x, int head_dim, std::byte* codes, float* scale) {
+  float largest = 0;
+  bool finite = true;
+  for (int d = 0; d < head_dim; ++d) {
+    const float magnitude = std::fabs(x[d]);
+    finite = finite && magnitude <= std::numeric_limits<float>::max();
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  if (!finite || largest < kQ8Smallest) {
+    std::memset(codes, 0, static_cast<std::size_t>(head_dim));
+    *scale = finite ? 0.0F : std::numeric_limits<float>::quiet_NaN();
+    return;
+  }
+  *scale = largest / static_cast<float>(kQ8MaxCode);
+  const float inverse = static_cast<float>(kQ8MaxCode) / largest;
+  for (int d = 0; d < head_dim; ++d) codes[d] = static_cast<std::byte>(static_cast<std::int8_t>(std::nearbyint(x[d] * inverse)));
+}
+
+template <KvFormat F>
+void kv_append(const KvAppendArgs& a, device::Worker& w) {
+  const auto [lo, hi] = w.share(a.rows);
+  const KvView& kv = a.kv;
+  for (std::int64_t r = lo; r < hi; ++r) {
+    const std::int64_t sequence = a.sequences[r];
+    const std::int64_t position = a.positions[r];
+    if (sequence == -1 || !valid_row(kv, sequence, position, r, w)) continue;
+    const std::int64_t page = page_of(kv, sequence, position, r, w);
+    if (page < 0) continue;
+    const std::int64_t row = position % kv.page_rows;
+    for (int h = 0; h < kv.kv_heads; ++h) {
+      const std::int64_t block = kv_block(kv, page, h);
+      const std::int64_t from = (r * kv.kv_heads + h) * kv.head_dim;
+      const auto store = [&](const float* x, std::byte* pool) {
+        std::byte* to = pool + block + kv_row_in_block(kv, row);
+        if constexpr (F == KvFormat::q8) {
+          store_q8_row(x, kv.head_dim, to, reinterpret_cast<float*>(pool + block + kv_scales_in_block(kv)) + row);
+        } else {
+          for (int d = 0; d < kv.head_dim; d += 8) KvForm<F>::store(to + d * KvForm<F>::kBytes, load8(x + d));
+        }
+      };
+      store(a.k.get() + from, kv.k.get());
+      store(a.v.get() + from, kv.v.get());
+    }
+  }
+}
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
