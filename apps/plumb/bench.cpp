@@ -76,6 +76,7 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
   nlohmann::ordered_json out = {
       {"model", {{"path", o.model}, {"family", engine.info().family}, {"container", engine.info().container}}},
       {"act", o.engine.act},
+      {"kv", o.engine.kv},
       {"repeats", o.repeats},
       {"read_bytes_per_s", {{"samples", bandwidth}, {"median", median(bandwidth)}}},
       {"build", {{"version", build.version}, {"commit", build.commit}, {"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
@@ -105,7 +106,7 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
 std::string text(const Options& o, const Engine& engine, const std::vector<Row>& rows, const std::vector<double>& bandwidth) {
   const BuildInfo& build = build_info();
   const auto& device = engine.impl().queue().info();
-  std::string out = fmt::format("model   {} ({}), activations {}\n", o.model, engine.info().family, o.engine.act);
+  std::string out = fmt::format("model   {} ({}), activations {}, KV {}\n", o.model, engine.info().family, o.engine.act, o.engine.kv);
   out += fmt::format("build   plumb {} {}, {}, {}\n", build.version, build.commit, build.compiler, build.build_type);
   out += fmt::format("system  {}; {}, {}, {} threads\n", running_system(), device.name, device.isa, device.threads);
   out += fmt::format("memory  read at {:.1f} GB/s by {} threads (median of {})\n\n", median(bandwidth) * 1e-9, device.threads, bandwidth.size());

@@ -22,6 +22,11 @@ void add_engine_options(CLI::App& command, std::string& model, EngineOptions& op
   command.add_option("--act", options.act, "activations of quantised products: q8 (signed bytes) or f32 (the exact path)")
       ->check(CLI::IsMember({"f32", "q8"}))
       ->capture_default_str();
+  command.add_option("--kv", options.kv, "form of cached keys and values: f32, f16, bf16 or q8 (signed bytes, a scale for each row of each head)")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8"}))
+      ->capture_default_str();
+  command.add_option("--attention", options.attention,
+                     "attention kernels: auto (as measured), off (the plain one), or a number of tasks for each row's keys; no bit depends on it");
   command.add_flag("--checked", options.checked, "guard bands and poison around every buffer, indices counted");
   command.add_flag("--diag", options.diag, "run op by op with a check after each; a fault names kernel, layer and buffer");
 }

@@ -11,7 +11,7 @@ class App;
 
 namespace plumb::app {
 
-// MODEL, --threads, --ctx, --isa, --act, --checked and --diag.
+// MODEL, --threads, --ctx, --loop, --isa, --act, --kv, --attention, --checked and --diag.
 void add_engine_options(CLI::App& command, std::string& model, EngineOptions& options);
 
 // What was asked about sampling; what was not asked comes from the model (sampling_for).

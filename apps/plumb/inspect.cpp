@@ -252,7 +252,7 @@ Action add_inspect(CLI::App& command) {
   command.add_option("--ctx", o.context, "positions to reckon the KV cache for (default: the model's, at most 32768)")
       ->check(CLI::Range(1, 1 << 24));
   command.add_option("--depth", o.depth, "depth to reckon bytes per token at (default: --ctx minus one)")->check(CLI::Range(0, 1 << 24));
-  command.add_option("--kv-type", o.kv_type, "element type of the KV cache: f32, f16, bf16, q8")->capture_default_str();
+  command.add_option("--kv,--kv-type", o.kv_type, "form of the KV cache: f32, f16, bf16, q8")->capture_default_str();
   command.add_flag("--tensors", o.tensors, "list every tensor");
   return [options](Console& console) { return run(*options, console); };
 }

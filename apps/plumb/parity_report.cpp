@@ -125,6 +125,18 @@ double ParityReport::top1_flips() const {
   return positions == 0 ? 0 : static_cast<double>(top1.size()) / static_cast<double>(positions);
 }
 
+QualityBudget quality_budget(const std::string& act, const std::string& kv) {
+  QualityBudget sum{0, 0, 0, 0};
+  const auto add = [&](const QualityBudget& b) {
+    sum = {sum.kl_mean + b.kl_mean, sum.kl_p99 + b.kl_p99, sum.top1_flips + b.top1_flips, sum.heldout + b.heldout};
+  };
+  if (act == "q8") add({});
+  if (kv == "f16") add({2e-4, 2e-3, 0.005, 5e-4});
+  if (kv == "bf16") add({1e-3, 1e-2, 0.01, 2e-3});
+  if (kv == "q8") add({});
+  return sum;
+}
+
 bool ParityReport::pass(const QualityBudget& budget) const {
   const bool text = !heldout || !heldout_reference || heldout->nats_per_token - *heldout_reference <= budget.heldout;
   return text && kl_mean() <= budget.kl_mean && kl_quantile(0.99) <= budget.kl_p99 && top1_flips() <= budget.top1_flips;

@@ -30,6 +30,8 @@ struct QualityBudget {
   double top1_flips = 0.02;  // of the positions
   double heldout = 5e-3;     // nats per token above the oracle's
 };
+// The sum of what the forms of activations ("f32", "q8") and of KV ("f32", "f16", "bf16", "q8") may cost; zeroes: the exact path.
+QualityBudget quality_budget(const std::string& act, const std::string& kv);
 
 struct Where {
   std::size_t prompt = 0;

@@ -18,6 +18,10 @@ struct RouteRow {
   std::uint64_t phases = 0;             // of the program: layers, for a class inside layers
   std::uint64_t steps = 0;              // of the phase that ran most often
   std::uint64_t positions_x_layers = 0; // rows summed over the phases
+  // Attention: most tasks that a row's keys were cut in (0: a refusal, no row was measured for the geometry), and how many launches
+  // were refused. 1 and 0 elsewhere.
+  std::int32_t slices = 1;
+  std::uint64_t refused = 0;
 };
 
 // In program order. Counts since the executor was opened; a row counts when its step was encoded.

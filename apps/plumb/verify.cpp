@@ -158,9 +158,10 @@ void heldout_reference(ParityReport& report, const OracleFile& oracle) {
 }
 
 // The deployment path is held to a budget where it computes something else than the exact one.
-bool budgeted(const Options& o) { return o.engine.act != "f32"; }
+bool budgeted(const Options& o) { return o.engine.act != "f32" || o.engine.kv != "f32"; }
+QualityBudget budget(const Options& o) { return quality_budget(o.engine.act, o.engine.kv); }
 bool passes(const Options& o, const ParityReport& report) {
-  return budgeted(o) ? report.pass(QualityBudget{}) : report.pass(ParityLimits{});
+  return budgeted(o) ? report.pass(budget(o)) : report.pass(ParityLimits{});
 }
 
 nlohmann::ordered_json document(const Options& o, const Engine::Impl& engine, const Run& run, const ParityReport& report, const ParityLimits& limits,
@@ -169,9 +170,10 @@ nlohmann::ordered_json document(const Options& o, const Engine::Impl& engine, co
   const auto& device = engine.queue().info();
   nlohmann::ordered_json out = {{"verdict", passes(o, report) ? "PASS" : "FAIL"}};
   out.update(parity_json(report, limits));
-  if (budgeted(o)) out["quality"] = quality_json(report, {});
+  if (budgeted(o)) out["quality"] = quality_json(report, budget(o));
   out["path"] = o.path;
   out["act"] = o.engine.act;
+  out["kv"] = o.engine.kv;
   out["model"] = {{"path", o.model}, {"container", engine.info().container}, {"digest", digest}};
   out["oracle"] = nullptr;
   if (run.oracle) out["oracle"] = {{"path", run.oracle->path()}, {"digest", run.oracle->digest()}, {"metadata", run.oracle->metadata()}};
@@ -191,7 +193,7 @@ std::string head_text(const Options& o, const Engine::Impl& engine, const Run& r
     out += fmt::format("oracle     {}, digest {}\n", run.oracle->path(), run.oracle->digest());
     for (const auto& [key, value] : run.oracle->metadata()) out += fmt::format("           {} = {}\n", key, value);
   }
-  out += fmt::format("path       {}, activations {}{}\n", o.path, o.engine.act,
+  out += fmt::format("path       {}, activations {}, KV {}{}\n", o.path, o.engine.act, o.engine.kv,
                      budgeted(o) ? ": held to the budget of docs/QUALITY.md" : ": float32 throughout");
   out += fmt::format("build      plumb {} {}, {}, {}, {}\n", build.version, build.commit, build.compiler, build.build_type, build.flags);
   out += fmt::format("system     {}; {}, {}, {} threads\n", running_system(), device.name, device.isa, device.threads);
@@ -203,7 +205,8 @@ Result<ExitCode> verify(const Options& o, Console& console) {
     return usage_error("--oracle", "one of --oracle, --record and --heldout is needed");
   }
   if (budgeted(o) && o.path != "deploy") {
-    return usage_error("--act", "the exact path is float32; --path deploy verifies what others compute", o.engine.act);
+    const bool act = o.engine.act != "f32";
+    return usage_error(act ? "--act" : "--kv", "the exact path is float32; --path deploy verifies what others compute", act ? o.engine.act : o.engine.kv);
   }
   const InterruptGuard guard;
   PLUMB_ASSIGN(const Range range, parse_range(o.prompts));
@@ -261,7 +264,7 @@ Result<ExitCode> verify(const Options& o, Console& console) {
     return pass ? ExitCode::ok : ExitCode::verdict;
   }
   console.print(head_text(o, engine, run, digest));
-  console.print(budgeted(o) ? quality_text(report, {}) : parity_text(report, limits));
+  console.print(budgeted(o) ? quality_text(report, budget(o)) : parity_text(report, limits));
   if (!o.record.empty()) console.print(fmt::format("recorded   {}: {} prompts\n", o.record, recorded.size()));
   if (run.oracle || report.heldout_reference) console.print(fmt::format("{}\n", pass ? "PASS" : "FAIL"));
   console.print(kNotShown);

@@ -123,6 +123,12 @@ struct EngineOptions {
   // How activations reach quantised weights: "q8" rounds them to signed bytes, within the budget of docs/QUALITY.md; "f32" is the
   // exact path. With q8 those weights are packed at load into memory of their own, which takes a moment.
   std::string act = "q8";
+  // The form of cached keys and values: "f32", or within the budgets of docs/QUALITY.md "f16", "bf16", "q8" (signed bytes, a scale
+  // for each row of each head). Sessions are saved in it and restored into the same.
+  std::string kv = "f32";
+  // Attention kernels: "" or "auto" chooses from what was measured, "off" is the plain one, a number cuts each row's keys into so
+  // many tasks. No bit of the result depends on it.
+  std::string attention;
   std::int32_t context = 0;       // positions a request may reach; 0: the model's own, at most 32,768
   std::int32_t chunk_rows = 256;  // most prompt rows of one step
   std::int32_t logit_rows = 32;   // most rows of one step whose logits are kept

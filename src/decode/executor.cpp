@@ -38,8 +38,19 @@ Status Executor::choose_kernels(kernels::Isa isa) {
   for (const kernels::Phase& phase : model_.program.phases) {
     PLUMB_ASSIGN(const kernels::KernelEntry* entry,
                  kernels::select_kernel(*phase.op, phase.args.data(), queue_.info().backend, isa));
-    bound_.push_back({phase, entry, -1, {}, {}});
+    bound_.push_back({phase, entry, -1, {}, {}, nullptr});
     route_.push_back(entry);
+    bound_.back().uses[0].kernel = entry;
+    if (phase.op != &kernels::op<kernels::AttentionArgs>()) continue;
+    for (const kernels::AttentionVariant variant : kernels::kAttentionVariants) {
+      bound_.back().uses[static_cast<std::size_t>(variant)].kernel =
+          kernels::attention_kernel(variant, phase.args.data(), queue_.info().backend, isa);
+    }
+  }
+  for (Bound& bound : bound_) {  // where they stay
+    if (bound.phase.op == &kernels::op<kernels::AttentionArgs>()) {
+      bound.attention = static_cast<kernels::AttentionArgs*>(bound.phase.args.data());
+    }
   }
   return {};
 }
@@ -357,8 +368,10 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
     bound.cost = bound.phase.op->cost(bound.phase.args.data());
     bound.rows = rows;
   }
-  bound.use.rows += static_cast<std::uint64_t>(rows);
-  ++bound.use.steps;
+  const std::size_t variant = bound.attention != nullptr ? choose_attention(bound, plan) : 0;
+  KernelUse& used = bound.uses[variant];
+  used.use.rows += static_cast<std::uint64_t>(rows);
+  ++used.use.steps;
   staging_operands_.clear();
   if (recorder.wants_operands()) {
     bound.phase.op->operands(bound.phase.args.data(), [&](const kernels::OperandInfo& info, std::uint64_t& at, kernels::SlotId) {
@@ -366,7 +379,7 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
                                     info.access == kernels::Access::write || info.access == kernels::Access::read_write});
     });
   }
-  return recorder.launch({.kernel = &bound.kernel->kernel,
+  return recorder.launch({.kernel = &used.kernel->kernel,
                           .args = bound.phase.args.data(),
                           .args_bytes = bound.phase.op->args_bytes,
                           .cost = bound.cost,

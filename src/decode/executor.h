@@ -5,6 +5,7 @@
 // ring. Nothing is planned or allocated inside a step.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "base/status.h"
 #include "decode/step.h"
 #include "device/queue.h"
+#include "kernels/geometry/attention_plan.h"
 #include "kernels/table.h"
 #include "kv/layout.h"
 #include "model/decoder.h"
@@ -34,6 +36,7 @@ struct ExecutorOptions {
   std::int32_t state_slots = 0;  // recurrent-state slots the model was lowered for
   bool keep_logits = false;   // reserve room for logits in the ring
   bool diag = false;          // one_by_one submissions
+  kernels::AttentionRequest attention;  // which attention kernels may run
   std::vector<Tap> taps;
 };
 
@@ -113,7 +116,16 @@ class Executor {
     std::uint64_t rows = 0;
     std::uint64_t steps = 0;
   };
-  PhaseUse use(std::size_t phase) const { return bound_[phase].use; }  // REQUIRES: phase < program().phases.size()
+  PhaseUse use(std::size_t phase) const;  // REQUIRES: phase < program().phases.size()
+  // The same by kernel. Attention chooses among several, launch by launch; other phases have one.
+  struct KernelUse {
+    const kernels::KernelEntry* kernel = nullptr;  // null: no such variant
+    PhaseUse use;
+    std::uint64_t refused = 0;  // launches that were serial because no row was measured for their geometry
+    std::int32_t slices = 0;    // most tasks that a row's keys were cut in
+  };
+  static constexpr std::size_t kVariants = std::size(kernels::kAttentionVariants);
+  const std::array<KernelUse, kVariants>& uses(std::size_t phase) const { return bound_[phase].uses; }
   const MemoryUse& memory() const { return memory_; }
   device::Queue& queue() const { return queue_; }
   std::int32_t vocab() const { return vocab_; }
@@ -129,7 +141,9 @@ class Executor {
     const kernels::KernelEntry* kernel = nullptr;
     std::int32_t rows = -1;  // the count `phase` and `cost` stand for
     device::Cost cost;
-    PhaseUse use;
+    // By variant where the phase is attention (`attention`), else only the first.
+    std::array<KernelUse, kVariants> uses;
+    kernels::AttentionArgs* attention = nullptr;  // the arguments in `phase`
   };
   explicit Executor(device::Queue& queue) : queue_(queue) {}
   Status reserve(const kv::KvLayout& layout, const ExecutorOptions& options);
@@ -142,6 +156,8 @@ class Executor {
   Status copy_states(device::Recorder& recorder, const std::vector<StateCopy>& copies);
   Status upload_batch(device::Recorder& recorder, const StepPlan& plan);
   Status encode_phase(device::Recorder& recorder, Bound& bound, const StepPlan& plan);
+  // Chooses the kernel of an attention launch and sets its parts.
+  std::size_t choose_attention(Bound& bound, const StepPlan& plan);
   Status encode_results(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring);
   device::Buffer slot_buffer(const char* name) const;
 

@@ -314,6 +314,18 @@ class Lowering {
     return view;
   }
 
+  // One for all layers, sized for the widest.
+  SlotId attention_partials() {
+    if (partials_ != kNoSlot || limits_.attention_slices == 0) return partials_;
+    std::uint64_t bytes = 0;
+    for (const LayerSpec& layer : spec_.layers) {
+      const auto* a = std::get_if<AttentionSpec>(&layer.mixer);
+      if (a != nullptr) bytes = std::max(bytes, attention_partial_bytes(limits_.attention_slices, a->q_heads, a->head_dim));
+    }
+    partials_ = program().add_slot("attention_partials", SlotKind::activation, bytes);
+    return partials_;
+  }
+
   Status attention(const AttentionSpec& a, AttentionWeights w, const char* phase_class) {
     PLUMB_ASSIGN(const SlotId table, rope_table(a.rope));
     PLUMB_TRY(project(q_, h_, w.q, std::move(w.q_bias), phase_class));
@@ -334,6 +346,7 @@ class Lowering {
                                 .sequences = ref<const std::int32_t>(write_sequences_[c]),
                                 .rows = limits_.max_rows},
                    phase_class));
+    const SlotId partials = attention_partials();
     PLUMB_TRY(emit(AttentionArgs{.out = ref<float>(mixed_),
                                  .q = ref<const float>(q_),
                                  .kv = kv,
@@ -343,7 +356,9 @@ class Lowering {
                                  .scale = a.scale,
                                  .softcap = a.softcap,
                                  .q_heads = a.q_heads,
-                                 .rows = limits_.max_rows},
+                                 .rows = limits_.max_rows,
+                                 .partials = partials == kNoSlot ? Ref<float>{} : ref<float>(partials),
+                                 .partial_slices = limits_.attention_slices},
                    phase_class));
     return project(x_, mixed_, w.o, std::move(w.o_bias), phase_class, true);
   }
@@ -522,6 +537,7 @@ class Lowering {
   SlotId x_ = kNoSlot, h_ = kNoSlot, q_ = kNoSlot, k_ = kNoSlot, v_ = kNoSlot, mixed_ = kNoSlot, last_ = kNoSlot;
   SlotId router_logits_ = kNoSlot, experts_ = kNoSlot, expert_weights_ = kNoSlot, offsets_ = kNoSlot, order_ = kNoSlot;
   SlotId moe_h_ = kNoSlot, moe_y_ = kNoSlot, gate_ = kNoSlot, up_ = kNoSlot;
+  SlotId partials_ = kNoSlot;
   SlotId q8_ = kNoSlot;         // one set of q8 rows, of whatever was quantized last
   SlotId quantized_ = kNoSlot;  // the slot whose present content q8_ holds; kNoSlot: of none
   SlotId decay_ = kNoSlot, beta_ = kNoSlot, state_table_ = kNoSlot;

@@ -19,6 +19,9 @@ constexpr std::int32_t kDefaultContext = 32768;
 // Requests that change logits share this many changes in one step, beside the most that one request alone can have.
 constexpr std::int32_t kSharedEdits = 16384;
 
+// Rows of a step whose keys workers may share out, each over the whole context. More rows are tasks enough.
+constexpr std::int32_t kRowsInParts = 4;
+
 Error bad_option(const char* field, std::string message, std::string value) {
   return fail(ErrorCode::invalid_argument, std::move(message), "engine options", field, std::move(value));
 }
@@ -47,6 +50,9 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   if (o.logit_rows < 1 || o.logit_rows > 4096) return bad_option("logit_rows", "must be from 1 to 4096", std::to_string(o.logit_rows));
   if (o.act != "f32" && o.act != "q8") return bad_option("act", "must be f32 or q8", o.act);
   if (o.max_requests < 1 || o.max_requests > 1024) return bad_option("max_requests", "must be from 1 to 1024", std::to_string(o.max_requests));
+  const auto kv_format = kernels::parse_kv_format("kv", o.kv);
+  if (!kv_format.ok()) return bad_option("kv", kv_format.error().message, o.kv);
+  PLUMB_ASSIGN(const kernels::AttentionRequest attention, kernels::parse_attention(o.attention));
   PLUMB_ASSIGN(const decode::LoopChoice loop, decode::parse_loop(o.loop));
   if (o.cache_positions < 0) return bad_option("cache_positions", "must be at least 0", std::to_string(o.cache_positions));
   if (o.cache_states < 0 || o.cache_states > (1 << 16)) return bad_option("cache_states", "must be from 0 to 65536", std::to_string(o.cache_states));
@@ -75,7 +81,8 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
                                                    .chunk_rows = chunk,
                                                    .chain_depth = loop.k,
                                                    .pool_positions = pool_positions,
-                                                   .snapshot_pages = o.prefix_cache ? o.cache_window_pages : 0}));
+                                                   .snapshot_pages = o.prefix_cache ? o.cache_window_pages : 0,
+                                                   .format = *kv_format}));
 
   auto impl = std::unique_ptr<Impl>(new Impl(std::move(checkpoint), std::move(spec), std::move(tokenizer), std::move(layout)));
   const Clock& clock = options.clock != nullptr ? *options.clock : impl->wall_;
@@ -99,9 +106,11 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
                              .act = o.act == "q8" ? model::Act::q8 : model::Act::f32,
                              .sequences = o.max_requests,
                              .max_edits = std::max(kSharedEdits, std::min(impl->spec_.vocab, context) + 2048),
+                             .attention_slices = kRowsInParts * static_cast<std::int32_t>(kernels::attention_slices(0, context)),
                              .state_slots = state_slots}));
   const std::unique_ptr<decode::Loop> shape = loop.entry->make(loop.k);
-  decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .state_slots = state_slots, .keep_logits = true, .diag = o.diag};
+  decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .state_slots = state_slots, .keep_logits = true, .diag = o.diag,
+                                   .attention = attention};
   if (options.trace_routing) executor.taps = impl->find_routers(lowered.program);
   PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads,
                                                      .checked = o.checked,

@@ -1,0 +1,46 @@
+// Which attention kernel a launch takes: the planner asked with what the step's rows see.
+#include <algorithm>
+
+#include "decode/executor.h"
+
+namespace plumb::decode {
+
+std::size_t Executor::choose_attention(Bound& bound, const StepPlan& plan) {
+  kernels::AttentionArgs& args = *bound.attention;
+  kernels::AttentionShape shape{.backend = queue_.info().backend,
+                                .isa = options_.isa,
+                                .head_dim = args.kv.head_dim,
+                                .q_heads = args.q_heads,
+                                .kv_heads = args.kv.kv_heads,
+                                .rows = static_cast<std::int32_t>(plan.batch.rows.size()),
+                                .workers = queue_.info().threads};
+  std::int32_t last = -1;
+  for (const kernels::Row& row : plan.batch.rows) {
+    const std::int64_t position = row.position.value;
+    shape.span = std::max(shape.span, position - kernels::kv_first_visible(args.kv, position) + 1);
+    if (row.sequence != last) ++shape.sequences;
+    last = row.sequence;
+  }
+  kernels::AttentionChoice choice = kernels::plan_attention(options_.attention, shape);
+  auto variant = static_cast<std::size_t>(choice.variant);
+  if (bound.uses[variant].kernel == nullptr) {  // a backend without the family
+    choice = {kernels::AttentionVariant::serial, 1, 0};
+    variant = 0;
+  }
+  KernelUse& use = bound.uses[variant];
+  use.refused += choice.slices == 0 ? 1 : 0;
+  use.slices = std::max(use.slices, choice.slices);
+  args.parts = choice.parts;
+  return variant;
+}
+
+Executor::PhaseUse Executor::use(std::size_t phase) const {
+  PhaseUse all;
+  for (const KernelUse& use : bound_[phase].uses) {
+    all.rows += use.use.rows;
+    all.steps += use.use.steps;
+  }
+  return all;
+}
+
+}  // namespace plumb::decode

@@ -1,0 +1,70 @@
+// Which attention kernel runs: a choice by geometry, from rows measured with ladders/attention (docs/BENCHMARKS.md). No model names.
+//
+// All attention kernels of a backend have the same bits (api/attention.h), so the choice may look at the whole launch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "kernels/table.h"
+
+namespace plumb::kernels {
+
+enum class AttentionVariant : std::uint8_t { serial, grouped, seqpar, tiled };
+inline constexpr AttentionVariant kAttentionVariants[] = {AttentionVariant::serial, AttentionVariant::grouped, AttentionVariant::seqpar,
+                                                          AttentionVariant::tiled};
+std::string_view to_string(AttentionVariant variant);
+
+// What was asked for.
+struct AttentionRequest {
+  enum class Kind : std::uint8_t {
+    automatic,  // the measured rows decide
+    off,        // serial
+    parts,      // seqpar, each row's keys shared out to `parts` tasks
+  };
+  Kind kind = Kind::automatic;
+  std::int32_t parts = 0;
+};
+// "" (unset) or "auto", "off", or a number of parts from 1 to 256. Errors: invalid_argument.
+Result<AttentionRequest> parse_attention(const std::string& text);
+
+// One launch.
+struct AttentionShape {
+  device::Backend backend = device::Backend::cpu;
+  Isa isa = Isa::portable;
+  std::int32_t head_dim = 0;
+  std::int32_t q_heads = 0;
+  std::int32_t kv_heads = 0;
+  std::int32_t rows = 0;
+  std::int32_t sequences = 0;  // different ones among the rows
+  std::int64_t span = 0;       // most keys that a row sees
+  std::int32_t workers = 1;
+};
+
+// A measured row: for this geometry and spans in [from, to), `one` is the fastest for launches with few rows of a sequence and `block`
+// for those with at least kBlockRowsMeasured of each.
+struct AttentionRow {
+  device::Backend backend;
+  Isa isa;
+  std::int32_t head_dim, q_heads, kv_heads;
+  std::int64_t from, to;
+  AttentionVariant one, block;
+};
+inline constexpr std::int32_t kBlockRowsMeasured = 8;
+std::span<const AttentionRow> attention_rows();
+
+struct AttentionChoice {
+  AttentionVariant variant = AttentionVariant::serial;
+  std::int32_t parts = 1;
+  // Tasks that a row's keys of one KV head are cut in; 0: refused, no row was measured for the geometry and serial runs.
+  std::int32_t slices = 1;
+};
+AttentionChoice plan_attention(const AttentionRequest& request, const AttentionShape& shape);
+
+// The kernel of a variant for these arguments, of at most `isa`; null when the table has none.
+const KernelEntry* attention_kernel(AttentionVariant variant, const void* args, device::Backend backend, Isa isa);
+
+}  // namespace plumb::kernels
