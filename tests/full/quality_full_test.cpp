@@ -1,4 +1,4 @@
-// The deployment path with activations as signed bytes over the whole oracle and the held-out text: the figures of docs/QUALITY.md.
+// The deployment path over the whole oracle and the held-out text, for each representation: the figures of docs/QUALITY.md.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -10,17 +10,29 @@ namespace {
 
 using nlohmann::json;
 
-TEST(QualityFull, Q8ActivationsStayWithinTheirBudget) {
+struct Forms {
+  const char* act;
+  const char* kv;
+};
+
+class QualityFull : public ::testing::TestWithParam<Forms> {};
+
+TEST_P(QualityFull, StaysWithinItsBudget) {
   const std::string root = PLUMB_SOURCE_DIR;
   const Finished finished =
       run_plumb({"verify", root + "/models/story", "--oracle", root + "/tests/oracle/story-oracle.safetensors", "--heldout",
-                 root + "/models/story/heldout.u16", "--path", "deploy", "--act", "q8", "--json", "-q"});
+                 root + "/models/story/heldout.u16", "--path", "deploy", "--act", GetParam().act, "--kv", GetParam().kv, "--json", "-q"});
   EXPECT_EQ(finished.status, 0) << finished.out << finished.err;
   const json quality = json::parse(finished.out, nullptr, false).value("quality", json::object());
-  std::printf("[ figures  ] kl_mean %.3g kl_p99 %.3g flips %.4f held-out %+.5f nats\n", quality.value("kl_mean", -1.0),
-              quality.value("kl_p99", -1.0), quality.value("top1_flips", -1.0), quality.value("heldout_nats_more", -1.0));
-  EXPECT_GT(quality.value("kl_mean", 0.0), 1e-6) << "not the q8 path";
+  std::printf("[ figures  ] act %s kv %s kl_mean %.3g kl_p99 %.3g flips %.4f held-out %+.5f nats\n", GetParam().act, GetParam().kv,
+              quality.value("kl_mean", -1.0), quality.value("kl_p99", -1.0), quality.value("top1_flips", -1.0),
+              quality.value("heldout_nats_more", -1.0));
+  EXPECT_GT(quality.value("kl_mean", 0.0), 1e-10) << "not another path";
 }
+
+INSTANTIATE_TEST_SUITE_P(Forms, QualityFull,
+                         ::testing::Values(Forms{"q8", "f32"}, Forms{"f32", "f16"}, Forms{"f32", "bf16"}, Forms{"f32", "q8"}, Forms{"q8", "q8"}),
+                         [](const auto& p) { return std::string("act_") + p.param.act + "_kv_" + p.param.kv; });
 
 }  // namespace
 }  // namespace plumb::test

@@ -1,0 +1,12 @@
+// Rung 1, the executable specification: one query head a task, eight lanes; a score is eight fused multiply-adds and a sum of lanes.
+//
+// One head shares nothing: each K and V vector is loaded for one multiply-add, so loads (two a cycle) and multiply-adds (two a cycle)
+// are in balance at best, and the sum of eight lanes costs about ten instructions for eight multiply-adds.
+// Prediction: a third of the floor, 13 G products a second.
+// Outcome:    OUT
+#include "rung.h"
+
+int main() {
+  using namespace plumb;
+  return ladder::run_rung("01_serial", kernels::KvFormat::f32, [](const kernels::AttentionArgs& a) { ladder::run_kernel(kernels::AttentionVariant::serial, a); });
+}

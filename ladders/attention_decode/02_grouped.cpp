@@ -1,0 +1,12 @@
+// Rung 2: the query heads of a KV head walk its keys together, in tiles of four heads by two keys, and four heads by sixteen elements
+// of a value: six loads for eight multiply-adds, and K and V come from memory once and not once a head.
+//
+// Prediction: multiply-adds are the limit, with a fifth lost to sums of lanes and the softmax: 30 G products a second; at 32,768 keys
+// of 16/4 heads memory is (67 MB).
+// Outcome:    OUT
+#include "rung.h"
+
+int main() {
+  using namespace plumb;
+  return ladder::run_rung("02_grouped", kernels::KvFormat::f32, [](const kernels::AttentionArgs& a) { ladder::run_kernel(kernels::AttentionVariant::grouped, a); });
+}

@@ -1,0 +1,133 @@
+// What the rungs of this ladder share: one row of decode over a paged cache, one clock, one check.
+//
+// Two geometries: 16 query heads over 4 KV heads of 64 (a small mixture), and 64 over 8 of 64 (gpt-oss). Spans of 128, 512, 2,048 and
+// 32,768 keys in pages of 16 in shuffled order. One worker; seconds are of the thread's own time, so other load shows less. Caches are
+// several, walked in turn, so that those of a long span come from memory as they do in a model.
+//
+// A rung is a kernel of the table and a form. Its file says the idea, what was predicted before it ran, and what came out. The floor is
+// arithmetic: a key costs 2 x head_dim multiply-adds a query head; at two vectors of eight a cycle and 2.45 GHz that is 39 G a second.
+// Or bytes: what one thread reads from memory in a second, measured beside.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "device/cpu/read_bandwidth.h"
+#include "kernels/geometry/attention_plan.h"
+#include "kernels/ref/kv_page.h"
+
+namespace plumb::ladder {
+
+struct Geometry {
+  std::int32_t q_heads, kv_heads, head_dim;
+};
+
+struct Problem {
+  std::vector<std::byte> k, v;
+  std::vector<float> q, out, sinks;
+  std::vector<std::int32_t> table;
+  std::int32_t position = 0, sequence = 0;
+  kernels::AttentionArgs args;
+
+  Problem(kernels::KvFormat format, const Geometry& g, std::int32_t span) : position(span - 1) {
+    using namespace kernels;
+    const std::int32_t pages = (span + 15) / 16;
+    table.resize(static_cast<std::size_t>(pages));
+    std::iota(table.begin(), table.end(), 0);
+    const Philox random{5};
+    std::uint64_t next = 0;
+    for (std::size_t i = table.size(); i > 1; --i) std::swap(table[i - 1], table[random.block(next++)[0] % i]);
+    args.kv = {.table = host_ref<const std::int32_t>(table.data()), .format = format, .pages = pages, .page_rows = 16, .table_pages = pages,
+               .sequences = 1, .kv_heads = g.kv_heads, .head_dim = g.head_dim};
+    k.resize(kv_pool_bytes(args.kv));
+    v.resize(k.size());
+    args.kv.k = host_ref(k.data());
+    args.kv.v = host_ref(v.data());
+    std::vector<float> row(static_cast<std::size_t>(g.head_dim));
+    for (std::int32_t j = 0; j < span; ++j) {
+      for (std::int32_t h = 0; h < g.kv_heads; ++h) {
+        for (std::byte* pool : {k.data(), v.data()}) {
+          for (float& x : row) x = random.uniform(next++) * 2 - 1;
+          kv_store(args.kv, pool, page_of(args.kv, 0, j), h, j % 16, row.data());
+        }
+      }
+    }
+    const auto n = static_cast<std::size_t>(g.q_heads) * static_cast<std::size_t>(g.head_dim);
+    for (std::size_t i = 0; i < n; ++i) q.push_back(random.uniform(next++) * 2 - 1);
+    sinks.assign(static_cast<std::size_t>(g.q_heads), 0.5F);
+    out.resize(n);
+    args.out = host_ref(out.data());
+    args.q = host_ref<const float>(q.data());
+    args.sinks = host_ref<const float>(sinks.data());
+    args.positions = host_ref<const std::int32_t>(&position);
+    args.sequences = host_ref<const std::int32_t>(&sequence);
+    args.scale = 1.0F / std::sqrt(static_cast<float>(g.head_dim));
+    args.q_heads = g.q_heads;
+    args.rows = 1;
+  }
+  Problem(const Problem&) = delete;  // args point into it
+};
+
+inline double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// The kernel of a variant, on one worker.
+inline void run_kernel(kernels::AttentionVariant variant, const kernels::AttentionArgs& args) {
+  static std::vector<std::byte> scratch(device::kWorkerScratchBytes + 64);
+  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  const kernels::KernelEntry* entry = kernels::attention_kernel(variant, &args, device::Backend::cpu, kernels::best_isa());
+  std::atomic<std::int64_t> ticket{0};
+  device::FaultSink faults;
+  device::Worker worker(0, 1, {aligned, device::kWorkerScratchBytes}, &ticket, &faults, 0);
+  reinterpret_cast<device::CpuKernelFn>(const_cast<void*>(entry->kernel.entry))(&args, worker);
+}
+
+using Rung = void (*)(const kernels::AttentionArgs&);
+
+// `most_keys`: longer spans are left out (the reference would take minutes).
+inline int run_rung(const char* name, kernels::KvFormat format, Rung rung, std::int32_t most_keys = 32768) {
+  const auto bandwidth = device::measure_read_bandwidth(1, 0.2);
+  std::printf("%s: %s KV; one thread reads memory at %.1f GB/s\n", name, kernels::to_string(format), bandwidth.ok() ? *bandwidth * 1e-9 : 0);
+  for (const Geometry& g : {Geometry{16, 4, 64}, Geometry{64, 8, 64}}) {
+    for (const std::int32_t span : {128, 512, 2048, 32768}) {
+      if (span > most_keys) continue;
+      Problem p(format, g, span);
+      rung(p.args);
+      const std::vector<float> got = p.out;
+      if (span <= 512) {
+        kernels::op<kernels::AttentionArgs>().reference(&p.args);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          if (!(std::fabs(got[i] - p.out[i]) <= 1e-5F)) {
+            std::printf("%s is wrong: output %zu is %g, not %g\n", name, i, static_cast<double>(got[i]), static_cast<double>(p.out[i]));
+            return 1;
+          }
+        }
+      }
+      const int repeats = std::max(1, 16384 / span);
+      double best = 1e9;
+      for (int k = 0; k < 9; ++k) {
+        const double start = thread_seconds();
+        for (int i = 0; i < repeats; ++i) rung(p.args);
+        best = std::min(best, (thread_seconds() - start) / repeats);
+      }
+      const double products = 2.0 * span * g.q_heads * g.head_dim;
+      const double bytes = 2.0 * static_cast<double>(p.k.size());
+      std::printf("  %2d/%d heads of %d, span %5d  %10.1f us  %6.1f G products/s  %6.2f GB/s of KV\n", g.q_heads, g.kv_heads, g.head_dim, span,
+                  best * 1e6, products / best * 1e-9, bytes / best * 1e-9);
+    }
+  }
+  return 0;
+}
+
+}  // namespace plumb::ladder
