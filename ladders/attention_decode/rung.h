@@ -1,21 +1,24 @@
 // What the rungs of this ladder share: one row of decode over a paged cache, one clock, one check.
 //
 // Two geometries: 16 query heads over 4 KV heads of 64 (a small mixture), and 64 over 8 of 64 (gpt-oss). Spans of 128, 512, 2,048 and
-// 32,768 keys in pages of 16 in shuffled order. One worker; seconds are of the thread's own time, so other load shows less. Caches are
-// several, walked in turn, so that those of a long span come from memory as they do in a model.
+// 32,768 keys in pages of 16 in shuffled order. One worker; seconds are of the thread's own time, so other load shows less. A span is
+// walked again and again: 128 and 512 keys come from the caches, 32,768 mostly from memory.
 //
 // A rung is a kernel of the table and a form. Its file says the idea, what was predicted before it ran, and what came out. The floor is
 // arithmetic: a key costs 2 x head_dim multiply-adds a query head; at two vectors of eight a cycle and 2.45 GHz that is 39 G a second.
 // Or bytes: what one thread reads from memory in a second, measured beside.
 #pragma once
 
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -30,8 +33,22 @@ struct Geometry {
   std::int32_t q_heads, kv_heads, head_dim;
 };
 
+// A pool as the engine has it: in huge pages where the system gives them.
+struct Free {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using Pool = std::unique_ptr<std::byte, Free>;
+inline Pool make_pool(std::uint64_t bytes) {
+  constexpr std::uint64_t kHuge = std::uint64_t{2} << 20;
+  const std::uint64_t whole = (bytes + kHuge - 1) / kHuge * kHuge;
+  Pool pool(static_cast<std::byte*>(std::aligned_alloc(kHuge, whole)));
+  ::madvise(pool.get(), whole, MADV_HUGEPAGE);
+  std::memset(pool.get(), 0, whole);
+  return pool;
+}
+
 struct Problem {
-  std::vector<std::byte> k, v;
+  Pool k, v;
   std::vector<float> q, out, sinks;
   std::vector<std::int32_t> table;
   std::int32_t position = 0, sequence = 0;
@@ -47,14 +64,14 @@ struct Problem {
     for (std::size_t i = table.size(); i > 1; --i) std::swap(table[i - 1], table[random.block(next++)[0] % i]);
     args.kv = {.table = host_ref<const std::int32_t>(table.data()), .format = format, .pages = pages, .page_rows = 16, .table_pages = pages,
                .sequences = 1, .kv_heads = g.kv_heads, .head_dim = g.head_dim};
-    k.resize(kv_pool_bytes(args.kv));
-    v.resize(k.size());
-    args.kv.k = host_ref(k.data());
-    args.kv.v = host_ref(v.data());
+    k = make_pool(kv_pool_bytes(args.kv));
+    v = make_pool(kv_pool_bytes(args.kv));
+    args.kv.k = host_ref(k.get());
+    args.kv.v = host_ref(v.get());
     std::vector<float> row(static_cast<std::size_t>(g.head_dim));
     for (std::int32_t j = 0; j < span; ++j) {
       for (std::int32_t h = 0; h < g.kv_heads; ++h) {
-        for (std::byte* pool : {k.data(), v.data()}) {
+        for (std::byte* pool : {k.get(), v.get()}) {
           for (float& x : row) x = random.uniform(next++) * 2 - 1;
           kv_store(args.kv, pool, page_of(args.kv, 0, j), h, j % 16, row.data());
         }
@@ -122,7 +139,7 @@ inline int run_rung(const char* name, kernels::KvFormat format, Rung rung, std::
         best = std::min(best, (thread_seconds() - start) / repeats);
       }
       const double products = 2.0 * span * g.q_heads * g.head_dim;
-      const double bytes = 2.0 * static_cast<double>(p.k.size());
+      const double bytes = 2.0 * static_cast<double>(kernels::kv_pool_bytes(p.args.kv));
       std::printf("  %2d/%d heads of %d, span %5d  %10.1f us  %6.1f G products/s  %6.2f GB/s of KV\n", g.q_heads, g.kv_heads, g.head_dim, span,
                   best * 1e6, products / best * 1e-9, bytes / best * 1e-9);
     }

@@ -78,14 +78,18 @@ inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& head
   return a.out.get() + (row * a.q_heads + heads.first) * a.kv.head_dim;
 }
 
-// Lines of the next chunk of a narrow form are asked for while this one is computed: runs are a page long, too short for the
-// processor to see where they lead.
+// The lines of the next chunk are asked for while this one is computed: runs are a page long, too short for the processor to see
+// where they lead.
 inline void prefetch_runs(const ChunkRuns& runs, std::int64_t row_bytes) {
   for (int i = 0; i < runs.count; ++i) {
-    const std::int64_t bytes = runs.runs[i].count * row_bytes;
-    for (std::int64_t at = 0; at < bytes; at += 64) {
-      prefetch(runs.runs[i].k + at);
-      prefetch(runs.runs[i].v + at);
+    const KeyRun& run = runs.runs[i];
+    for (std::int64_t at = 0; at < run.count * row_bytes; at += 64) {
+      prefetch(run.k + at);
+      prefetch(run.v + at);
+    }
+    if (run.k_scales != nullptr) {
+      prefetch(run.k_scales);
+      prefetch(run.v_scales);
     }
   }
 }
