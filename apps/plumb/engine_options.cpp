@@ -18,7 +18,7 @@ void add_engine_options(CLI::App& command, std::string& model, EngineOptions& op
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--loop", options.loop, "decode loop: standard, or chained[:k] with k steps launched ahead of the host")->capture_default_str();
-  command.add_option("--isa", options.isa, "CPU kernels of this instruction set at most: portable, avx2 (default: the best there is)");
+  command.add_option("--isa", options.isa, "CPU kernels of this instruction set at most; `plumb devices` lists those there are (default: the best)");
   command.add_option("--act", options.act, "activations of quantised products: q8 (signed bytes) or f32 (the exact path)")
       ->check(CLI::IsMember({"f32", "q8"}))
       ->capture_default_str();

@@ -43,7 +43,7 @@ struct QueueCounters {
 struct DeviceInfo {
   Backend backend = Backend::cpu;
   std::string name;   // "AMD EPYC 7B13"
-  std::string isa;    // CPU: the widest instruction set found, e.g. "avx2"
+  std::string isa;    // CPU: the instructions it has, e.g. "avx2 avx512" (cpu_features.h)
   int threads = 1;    // CPU: worker threads of the queue
   std::uint64_t memory_bytes = 0;
 };

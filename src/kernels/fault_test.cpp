@@ -250,12 +250,7 @@ TEST_P(Faults, DrawsFollowTheProbabilities) {
   }
 }
 
-std::vector<Isa> isas() {
-  std::vector<Isa> list;
-  for (int i = 0; i <= static_cast<int>(best_isa()); ++i) list.push_back(static_cast<Isa>(i));
-  return list;
-}
-INSTANTIATE_TEST_SUITE_P(Isas, Faults, ::testing::ValuesIn(isas()),
+INSTANTIATE_TEST_SUITE_P(Isas, Faults, ::testing::ValuesIn(available_isas()),
                          [](const auto& isa) { return std::string(to_string(isa.param)); });
 
 }  // namespace

@@ -136,37 +136,13 @@ std::string_view backend_name(Backend backend) {
   return "unknown";
 }
 
-constexpr std::string_view kIsaNames[] = {"portable", "avx2"};
-
 }  // namespace
-
-std::string_view to_string(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]; }
-
-Isa best_isa() {
-#ifdef PLUMB_HAS_AVX2
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return Isa::avx2;
-#endif
-  return Isa::portable;
-}
-
-Result<Isa> parse_isa(std::string_view name) {
-  std::string known;
-  for (std::size_t i = 0; i < std::size(kIsaNames); ++i) {
-    if (kIsaNames[i] == name) {
-      const auto isa = static_cast<Isa>(i);
-      if (isa <= best_isa()) return isa;
-      return fail(ErrorCode::unsupported, "this machine does not have the instruction set", {}, "isa", std::string(name));
-    }
-    known += (i == 0 ? "" : ", ") + std::string(kIsaNames[i]);
-  }
-  return fail(ErrorCode::invalid_argument, "must be one of " + known, {}, "isa", std::string(name));
-}
 
 std::span<const KernelEntry> all_kernels() { return list(); }
 
 Result<const KernelEntry*> select_kernel(const OpDesc& desc, const void* args, device::Backend backend, Isa isa) {
   for (const KernelEntry& entry : all_kernels()) {
-    if (entry.op == &desc && entry.kernel.backend == backend && entry.isa <= isa && entry.accepts(args)) return &entry;
+    if (entry.op == &desc && entry.kernel.backend == backend && isa_includes(isa, entry.isa) && entry.accepts(args)) return &entry;
   }
   return fail(ErrorCode::unsupported, "no kernel for weights in " + format_of(desc, args), std::string(backend_name(backend)),
               desc.name, std::string(to_string(isa)));

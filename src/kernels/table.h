@@ -15,6 +15,7 @@
 #include "device/launch.h"
 #include "kernels/api/ops.h"
 #include "kernels/api/program.h"
+#include "kernels/isa.h"
 
 namespace plumb::kernels {
 
@@ -58,13 +59,6 @@ const OpDesc& op();  // op<MatmulArgs>(); defined for every op of ops.h in ops.c
 std::span<const OpDesc* const> all_ops();
 const OpDesc* find_op(std::string_view name);
 
-// Instruction sets a CPU kernel may need, in rising order of preference.
-enum class Isa : std::uint8_t { portable, avx2 };
-std::string_view to_string(Isa isa);
-// The best set this machine and this build have. Thread rule: any thread.
-Isa best_isa();
-Result<Isa> parse_isa(std::string_view name);
-
 // One kernel of the table. `accepts` says whether it can run these arguments (its REQUIRES beyond the op's check).
 struct KernelEntry {
   const OpDesc* op;
@@ -76,7 +70,7 @@ struct KernelEntry {
 // Every kernel, best first within an op.
 std::span<const KernelEntry> all_kernels();
 
-// The first kernel of the op for `backend` whose isa is at most `isa` and which accepts the arguments.
+// The first kernel of the op for `backend` whose set is `isa` or included in it (isa.h) and which accepts the arguments.
 // ErrorCode::unsupported names op, format and backend when there is none.
 Result<const KernelEntry*> select_kernel(const OpDesc& op, const void* args, device::Backend backend, Isa isa);
 

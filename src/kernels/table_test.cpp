@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -45,11 +46,27 @@ TEST(Table, NamesFollowTheGrammarAndAreUniqueWithinAnInstructionSet) {
 
 TEST(Table, SelectsTheBestInstructionSetThatIsAllowed) {
   const MatmulArgs a = matmul_of(WeightFormat::q8_0);
-  for (int i = 0; i <= static_cast<int>(best_isa()); ++i) {
-    auto entry = select_kernel(op<MatmulArgs>(), &a, device::Backend::cpu, static_cast<Isa>(i));
+  for (const Isa isa : available_isas()) {
+    auto entry = select_kernel(op<MatmulArgs>(), &a, device::Backend::cpu, isa);
     ASSERT_TRUE(entry.ok());
-    EXPECT_EQ((*entry)->isa, static_cast<Isa>(i));
     EXPECT_STREQ((*entry)->kernel.name, "f32_q8_0w_matmul");
+    for (const KernelEntry& other : all_kernels()) {
+      if (std::string_view(other.kernel.name) != (*entry)->kernel.name || !isa_includes(isa, other.isa)) continue;
+      EXPECT_TRUE(isa_includes((*entry)->isa, other.isa)) << to_string(other.isa) << " stands behind " << to_string((*entry)->isa);
+    }
+  }
+}
+
+TEST(Table, EveryOpRunsOnEveryInstructionSet) {
+  for (const KernelEntry& wanted : all_kernels()) {
+    if (wanted.isa != Isa::portable) continue;
+    for (const Isa isa : built_isas()) {
+      const auto covers = [&](const KernelEntry& k) {
+        return std::string_view(k.kernel.name) == wanted.kernel.name && isa_includes(isa, k.isa) && (isa == Isa::portable || k.isa != Isa::portable);
+      };
+      EXPECT_TRUE(std::any_of(all_kernels().begin(), all_kernels().end(), covers))
+          << wanted.kernel.name << " of " << to_string(isa) << " is the portable one";
+    }
   }
 }
 
@@ -60,15 +77,6 @@ TEST(Table, NamesWhatIsMissing) {
   EXPECT_EQ(entry.error().code, ErrorCode::unsupported);
   const std::string text = entry.error().to_string();
   for (const char* part : {"q4_0", "vulkan", "matmul"}) EXPECT_NE(text.find(part), std::string::npos) << text;
-}
-
-TEST(Table, ReadsInstructionSetsByName) {
-  EXPECT_EQ(*parse_isa("portable"), Isa::portable);
-  EXPECT_EQ(*parse_isa(to_string(best_isa())), best_isa());
-  auto unknown = parse_isa("avx9");
-  ASSERT_FALSE(unknown.ok());
-  EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);
-  EXPECT_NE(unknown.error().to_string().find("portable, avx2"), std::string::npos);
 }
 
 TEST(Check, BlamesTheFieldAndSaysWhatItFound) {

@@ -1,6 +1,7 @@
 #include "device/cpu/cpu_queue.h"
 
 #include "device/cpu/cpu_core.h"
+#include "device/cpu/cpu_features.h"
 #include "device/cpu/host_info.h"
 
 namespace plumb::device {
@@ -41,7 +42,7 @@ Result<std::unique_ptr<CpuQueue>> open_cpu_queue(const CpuQueueOptions& options)
   DeviceInfo info;
   info.backend = Backend::cpu;
   info.name = cpu_name();
-  info.isa = cpu_isa();
+  info.isa = to_string(cpu_features());
   info.threads = threads;
   info.memory_bytes = usable_memory();
   auto core = std::make_shared<CpuCore>(options, cores, std::move(info));

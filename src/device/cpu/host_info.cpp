@@ -97,14 +97,4 @@ std::string cpu_name() {
   return uname(&names) == 0 ? std::string(names.machine) : std::string("cpu");
 }
 
-std::string cpu_isa() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) return "avx512";
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
-#elif defined(__aarch64__)
-  return "neon";
-#endif
-  return "baseline";
-}
-
 }  // namespace plumb::device

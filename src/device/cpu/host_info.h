@@ -17,9 +17,6 @@ std::uint64_t usable_memory();
 // "AMD EPYC 7B13" from the processor itself, or the machine architecture where it does not say.
 std::string cpu_name();
 
-// The widest instruction set found: "avx512", "avx2", "neon", "baseline".
-std::string cpu_isa();
-
 // Whole cores of a cgroup v2 cpu.max ("200000 100000" is 2); nullopt for "max" or text that is not one. At least 1: a quota
 // of half a core still runs one thread. Rounds down, because one thread more than the quota stalls all at every barrier.
 std::optional<int> parse_cpu_max(std::string_view text);
