@@ -28,8 +28,8 @@ const IsaInfo& info(Isa isa) { return kIsas[static_cast<std::size_t>(isa)]; }
 
 constexpr Isa kBuilt[] = {
     Isa::portable,
-#ifdef PLUMB_HAS_AVX2
-    Isa::avx2,
+#ifdef PLUMB_HAS_X86
+    Isa::avx2, Isa::avx_vnni, Isa::avx512, Isa::amx,
 #endif
 #ifdef PLUMB_HAS_NEON
     Isa::neon, Isa::dotprod, Isa::i8mm,

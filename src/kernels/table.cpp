@@ -57,60 +57,53 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
       KV_KERNELS(isa, attention_seqpar, AttentionArgs), KV_KERNELS(isa, attention_tiled, AttentionArgs)
 
 // clang-format off
+// A set with kernels of its own for every op.
+#define COMPLETE(isa) \
+  KERNEL(isa, advance, AdvanceArgs), \
+  ATTENTION_KERNELS(isa), \
+  KERNEL(isa, digest, DigestArgs), \
+  KERNEL(isa, edit_logits, EditLogitsArgs), \
+  WEIGHT_KERNELS(isa, embed, EmbedArgs), \
+  KERNEL(isa, gated_delta, GatedDeltaArgs), \
+  KERNEL(isa, gather, GatherArgs), \
+  KERNEL(isa, glu, GluArgs), \
+  KV_KERNELS(isa, kv_append, KvAppendArgs), \
+  KERNEL(isa, mask_logits, MaskLogitsArgs), \
+  WEIGHT_KERNELS(isa, matmul, MatmulArgs), \
+  Q8_KERNELS(isa, matmul, MatmulArgs), \
+  KERNEL(isa, moe_combine, MoeCombineArgs), \
+  WEIGHT_KERNELS(isa, moe_down, MoeDownArgs), \
+  Q8_KERNELS(isa, moe_down, MoeDownArgs), \
+  WEIGHT_KERNELS(isa, moe_glu, MoeGluArgs), \
+  Q8_KERNELS(isa, moe_glu, MoeGluArgs), \
+  KERNEL(isa, moe_group, MoeGroupArgs), \
+  KERNEL(isa, pack, PackArgs), \
+  KERNEL(isa, quantize, QuantizeArgs), \
+  KERNEL(isa, rms_norm, RmsNormArgs), \
+  KERNEL(isa, rope, RopeArgs), \
+  KERNEL(isa, rope_table, RopeTableArgs), \
+  KERNEL(isa, route, RouteArgs), \
+  KERNEL(isa, sample, SampleArgs)
+// A set that has only its own q8 products and takes the rest from below.
+#define Q8_PRODUCTS(isa) \
+  Q8_KERNELS(isa, matmul, MatmulArgs), \
+  Q8_KERNELS(isa, moe_down, MoeDownArgs), \
+  Q8_KERNELS(isa, moe_glu, MoeGluArgs)
+
 std::span<const KernelEntry> list() {
   static const KernelEntry kList[] = {
-#ifdef PLUMB_HAS_AVX2
-      KERNEL(avx2, advance, AdvanceArgs),
-      ATTENTION_KERNELS(avx2),
-      KERNEL(avx2, digest, DigestArgs),
-      KERNEL(avx2, edit_logits, EditLogitsArgs),
-      WEIGHT_KERNELS(avx2, embed, EmbedArgs),
-      KERNEL(avx2, gated_delta, GatedDeltaArgs),
-      KERNEL(avx2, gather, GatherArgs),
-      KERNEL(avx2, glu, GluArgs),
-      KV_KERNELS(avx2, kv_append, KvAppendArgs),
-      KERNEL(avx2, mask_logits, MaskLogitsArgs),
-      WEIGHT_KERNELS(avx2, matmul, MatmulArgs),
-      Q8_KERNELS(avx2, matmul, MatmulArgs),
-      KERNEL(avx2, moe_combine, MoeCombineArgs),
-      WEIGHT_KERNELS(avx2, moe_down, MoeDownArgs),
-      Q8_KERNELS(avx2, moe_down, MoeDownArgs),
-      WEIGHT_KERNELS(avx2, moe_glu, MoeGluArgs),
-      Q8_KERNELS(avx2, moe_glu, MoeGluArgs),
-      KERNEL(avx2, moe_group, MoeGroupArgs),
-      KERNEL(avx2, pack, PackArgs),
-      KERNEL(avx2, quantize, QuantizeArgs),
-      KERNEL(avx2, rms_norm, RmsNormArgs),
-      KERNEL(avx2, rope, RopeArgs),
-      KERNEL(avx2, rope_table, RopeTableArgs),
-      KERNEL(avx2, route, RouteArgs),
-      KERNEL(avx2, sample, SampleArgs),
+#ifdef PLUMB_HAS_X86
+      Q8_PRODUCTS(amx),
+      Q8_PRODUCTS(avx512),
+      Q8_PRODUCTS(avx_vnni),
+      COMPLETE(avx2),
 #endif
-      KERNEL(portable, advance, AdvanceArgs),
-      ATTENTION_KERNELS(portable),
-      KERNEL(portable, digest, DigestArgs),
-      KERNEL(portable, edit_logits, EditLogitsArgs),
-      WEIGHT_KERNELS(portable, embed, EmbedArgs),
-      KERNEL(portable, gated_delta, GatedDeltaArgs),
-      KERNEL(portable, gather, GatherArgs),
-      KERNEL(portable, glu, GluArgs),
-      KV_KERNELS(portable, kv_append, KvAppendArgs),
-      KERNEL(portable, mask_logits, MaskLogitsArgs),
-      WEIGHT_KERNELS(portable, matmul, MatmulArgs),
-      Q8_KERNELS(portable, matmul, MatmulArgs),
-      KERNEL(portable, moe_combine, MoeCombineArgs),
-      WEIGHT_KERNELS(portable, moe_down, MoeDownArgs),
-      Q8_KERNELS(portable, moe_down, MoeDownArgs),
-      WEIGHT_KERNELS(portable, moe_glu, MoeGluArgs),
-      Q8_KERNELS(portable, moe_glu, MoeGluArgs),
-      KERNEL(portable, moe_group, MoeGroupArgs),
-      KERNEL(portable, pack, PackArgs),
-      KERNEL(portable, quantize, QuantizeArgs),
-      KERNEL(portable, rms_norm, RmsNormArgs),
-      KERNEL(portable, rope, RopeArgs),
-      KERNEL(portable, rope_table, RopeTableArgs),
-      KERNEL(portable, route, RouteArgs),
-      KERNEL(portable, sample, SampleArgs),
+#ifdef PLUMB_HAS_NEON
+      Q8_PRODUCTS(i8mm),
+      Q8_PRODUCTS(dotprod),
+      COMPLETE(neon),
+#endif
+      COMPLETE(portable),
   };
   return kList;
 }

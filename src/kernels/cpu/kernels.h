@@ -39,10 +39,27 @@
   void sample(const SampleArgs& a, device::Worker& w);                              \
   }
 
+// What a set has that only multiplies bytes better than the one below it.
+#define PLUMB_CPU_Q8_KERNELS(isa)                                                       \
+  namespace plumb::kernels::cpu::isa {                                                  \
+  template <WeightFormat F> void q8_matmul(const MatmulArgs& a, device::Worker& w);     \
+  template <WeightFormat F> void q8_moe_glu(const MoeGluArgs& a, device::Worker& w);    \
+  template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
+  }
+
 PLUMB_CPU_KERNELS(portable)
 #if defined(__x86_64__)
-#define PLUMB_HAS_AVX2 1
+#define PLUMB_HAS_X86 1
 PLUMB_CPU_KERNELS(avx2)
+PLUMB_CPU_Q8_KERNELS(avx_vnni)
+PLUMB_CPU_Q8_KERNELS(avx512)
+PLUMB_CPU_Q8_KERNELS(amx)
+#elif defined(__aarch64__)
+#define PLUMB_HAS_NEON 1
+PLUMB_CPU_KERNELS(neon)
+PLUMB_CPU_Q8_KERNELS(dotprod)
+PLUMB_CPU_Q8_KERNELS(i8mm)
 #endif
 
 #undef PLUMB_CPU_KERNELS
+#undef PLUMB_CPU_Q8_KERNELS

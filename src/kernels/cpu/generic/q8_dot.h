@@ -1,0 +1,48 @@
+// Products of q8 activations with the rows of packed weights, eight outputs at a time: the integer sums of each block by q8_block.h,
+// scaled and added in f32. A set with wider vectors has a q8_dot.h of its own with the same names and the same bits.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+// Rows of activations that share one decoding of a block. With eight, decoding is an eighth of the work that is left.
+inline constexpr int kQ8TileRows = 8;
+
+// sums[r * stride + j] = x[r] . row (8 * group + j), for R rows and j < 8.
+template <WeightFormat F, int R>
+inline void q8_dot_group(const PackedRows& w, std::int64_t group, const Q8Block* const* x, float* sums, std::int64_t stride) {
+  const std::int64_t blocks = w.cols / kQ8Block;
+  const std::int64_t block_bytes = w.group_bytes / blocks;
+  const std::int64_t scale_bytes = w.scale_group_bytes / blocks;
+  const std::byte* data = w.data + group * w.group_bytes;
+  const std::byte* scales = w.scales + group * w.scale_group_bytes;
+  const Q8Block* rows[R];
+  F32x8 acc[R];
+  for (int r = 0; r < R; ++r) {
+    rows[r] = x[r];
+    acc[r] = zero8();
+  }
+  for (std::int64_t b = 0; b < blocks; ++b) PackedBlock<F>::template add<R>(data + b * block_bytes, scales + b * scale_bytes, rows, b, acc);
+  for (int r = 0; r < R; ++r) store8(sums + r * stride, acc[r]);
+}
+
+template <WeightFormat F, int R>
+void q8_dot_rows(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, float* sums, std::int64_t stride) {
+  for (int g = 0; g < groups; ++g) q8_dot_group<F, R>(w, first + g, x, sums + 8 * g, stride);
+}
+
+// sums[r * stride + j] = x[r] . row (8 * first + j), r < rows, j < 8 * groups. REQUIRES: 1 <= rows <= kQ8TileRows.
+template <WeightFormat F>
+void q8_dot(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, int rows, float* sums, std::int64_t stride) {
+  switch (rows) {
+    case 1: return q8_dot_rows<F, 1>(w, first, groups, x, sums, stride);
+    case 2: return q8_dot_rows<F, 2>(w, first, groups, x, sums, stride);
+    case 3: return q8_dot_rows<F, 3>(w, first, groups, x, sums, stride);
+    case 4: return q8_dot_rows<F, 4>(w, first, groups, x, sums, stride);
+    case 5: return q8_dot_rows<F, 5>(w, first, groups, x, sums, stride);
+    case 6: return q8_dot_rows<F, 6>(w, first, groups, x, sums, stride);
+    case 7: return q8_dot_rows<F, 7>(w, first, groups, x, sums, stride);
+    case 8: return q8_dot_rows<F, 8>(w, first, groups, x, sums, stride);
+  }
+}
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

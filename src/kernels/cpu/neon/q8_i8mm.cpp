@@ -1,0 +1,34 @@
+// The q8 products of i8mm; every other op is neon's. prelude.h says why the order of these includes matters.
+// clang-format off
+#if defined(__aarch64__)
+#include "kernels/cpu/prelude.h"
+
+#pragma GCC push_options
+#pragma GCC target("arch=armv8.2-a+dotprod+i8mm")
+#define PLUMB_CPU_ISA i8mm
+#include "kernels/cpu/neon/simd.h"
+#include "kernels/cpu/neon/decode.h"
+#include "kernels/cpu/neon/dotprod_row.h"
+#include "kernels/cpu/neon/i8mm_sums.h"
+#include "kernels/cpu/neon/q8_block.h"
+#include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/dot.h"
+#include "kernels/cpu/generic/product.h"
+#include "kernels/cpu/generic/packed_rows.h"
+#include "kernels/cpu/generic/q8_dot.h"
+#include "kernels/cpu/generic/q8_product.h"
+#include "kernels/cpu/generic/matmul.h"
+#include "kernels/cpu/generic/moe.h"
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+#define PLUMB_INSTANTIATE_Q8(F)                                                   \
+  template void q8_matmul<WeightFormat::F>(const MatmulArgs&, device::Worker&);   \
+  template void q8_moe_glu<WeightFormat::F>(const MoeGluArgs&, device::Worker&);  \
+  template void q8_moe_down<WeightFormat::F>(const MoeDownArgs&, device::Worker&);
+PLUMB_INSTANTIATE_Q8(q8_0_r8)
+PLUMB_INSTANTIATE_Q8(q4_0_r8)
+PLUMB_INSTANTIATE_Q8(mxfp4_r8)
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
+
+#pragma GCC pop_options
+#endif
