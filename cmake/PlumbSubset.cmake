@@ -24,4 +24,15 @@ enable_testing()
 include(GoogleTest)
 set(INSTALL_GTEST OFF)
 add_subdirectory(/usr/src/googletest googletest EXCLUDE_FROM_ALL)
+if(CMAKE_CROSSCOMPILING)
+  set(PLUMB_TEST_PREFIX ${CMAKE_SYSTEM_PROCESSOR}.)
+endif()
 add_subdirectory(src)
+
+# A processor of 2014, without sdot and smmla: dispatch must not take them, and what it takes must run.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64 AND CMAKE_CROSSCOMPILING_EMULATOR)
+  list(GET CMAKE_CROSSCOMPILING_EMULATOR 0 emulator)
+  add_test(NAME ${PLUMB_TEST_PREFIX}kernels.ThePlainProcessor
+           COMMAND ${emulator} -cpu cortex-a53 $<TARGET_FILE:kernels_test> --gtest_filter=Isa.*:Table.*:Kernels/*matmul_*:Kernels/*quantize_*)
+  set_tests_properties(${PLUMB_TEST_PREFIX}kernels.ThePlainProcessor PROPERTIES TIMEOUT 300 LABELS unit)
+endif()

@@ -13,7 +13,8 @@ namespace plumb::app {
 
 void add_engine_options(CLI::App& command, std::string& model, EngineOptions& options) {
   command.add_option("MODEL", model, "a folder in Hugging Face layout, a .safetensors or a .gguf file")->required();
-  command.add_option("--threads", options.threads, "CPU worker threads; 0: one per core")->check(CLI::Range(0, 512))->capture_default_str();
+  command.add_option("--threads", options.threads, "CPU worker threads; 0: one per physical core that this process may use")->check(CLI::Range(0, 512))->capture_default_str();
+  command.add_flag("--pin", options.pin, "keep each CPU worker on a core of its own");
   command.add_option("--ctx", options.context, "positions that prompt and answer may reach together; 0: the model's own, at most 32768")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -118,7 +118,8 @@ struct Event {
 
 struct EngineOptions {
   std::string device = "auto";    // "auto", "cpu"
-  int threads = 0;                // CPU workers; 0: one per core this process may use
+  int threads = 0;                // CPU workers; 0: one per physical core this process may use
+  bool pin = false;               // each CPU worker on a core of its own
   std::string isa;                // CPU kernels from this instruction set at most; empty: the best there is
   // How activations reach quantised weights: "q8" rounds them to signed bytes, within the budget of docs/QUALITY.md; "f32" is the
   // exact path. With q8 those weights are packed at load into memory of their own, which takes a moment.

@@ -113,6 +113,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
                                    .attention = attention};
   if (options.trace_routing) executor.taps = impl->find_routers(lowered.program);
   PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads,
+                                                     .pin = o.pin,
                                                      .checked = o.checked,
                                                      .inline_execution = options.inline_device,
                                                      .hold = options.hold}));

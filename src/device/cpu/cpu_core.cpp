@@ -5,11 +5,12 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "device/cpu/pin.h"
 
 namespace plumb::device {
 namespace {
 
-// Between launches workers wait for each other, which is short when every worker has a core of its own. With fewer cores
+// Between launches workers wait for each other, which is short when every worker has a processor of its own. With fewer of them
 // than workers pausing only keeps the others from arriving.
 constexpr std::uint32_t kLaunchPauseUs = 50;
 // Between buffers they wait for the host. Pausing pays when the host has a core beside theirs; else it needs one of them.
@@ -17,9 +18,9 @@ constexpr std::uint32_t kIdlePauseUs = 50;
 
 }  // namespace
 
-CpuCore::CpuCore(const CpuQueueOptions& options, int cores, DeviceInfo info)
-    : options_(options), info_(std::move(info)), idle_pause_us_(info_.threads < cores ? kIdlePauseUs : 0),
-      barrier_(info_.threads, info_.threads <= cores ? kLaunchPauseUs : 0) {}
+CpuCore::CpuCore(const CpuQueueOptions& options, int processors, DeviceInfo info)
+    : options_(options), info_(std::move(info)), idle_pause_us_(info_.threads < processors ? kIdlePauseUs : 0),
+      barrier_(info_.threads, info_.threads <= processors ? kLaunchPauseUs : 0) {}
 
 CpuCore::~CpuCore() = default;
 
@@ -35,6 +36,9 @@ Status CpuCore::start() {
                 "the system refused worker thread " + std::to_string(workers_.size()) + " of " +
                     std::to_string(info_.threads) + ": " + error.what(),
                 "cpu queue", "threads", std::to_string(info_.threads));
+  }
+  for (int i = 0; options_.pin && i < info_.threads; ++i) {
+    PLUMB_TRY(pin_thread(workers_[static_cast<std::size_t>(i)].native_handle(), i));
   }
   return {};
 }

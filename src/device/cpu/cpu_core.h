@@ -25,8 +25,8 @@ namespace plumb::device {
 
 class CpuCore : public std::enable_shared_from_this<CpuCore> {
  public:
-  // `cores`: what the process may use, which decides how eagerly the workers wait.
-  CpuCore(const CpuQueueOptions& options, int cores, DeviceInfo info);
+  // `processors`: what the process may use, which decides how eagerly the workers wait.
+  CpuCore(const CpuQueueOptions& options, int processors, DeviceInfo info);
   ~CpuCore();
   CpuCore(const CpuCore&) = delete;
   CpuCore& operator=(const CpuCore&) = delete;

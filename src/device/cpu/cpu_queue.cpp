@@ -36,8 +36,10 @@ Result<std::unique_ptr<CpuQueue>> open_cpu_queue(const CpuQueueOptions& options)
   if (options.hold && !options.inline_execution) {
     return fail(ErrorCode::invalid_argument, "needs inline_execution", "cpu queue", "hold", "true");
   }
-  const int cores = usable_cores();
-  int threads = options.threads != 0 ? options.threads : std::min(cores, kMaxCpuThreads);
+  if (options.pin && options.inline_execution) {
+    return fail(ErrorCode::invalid_argument, "there is no worker to pin with inline_execution", "cpu queue", "pin", "true");
+  }
+  int threads = options.threads != 0 ? options.threads : std::min(usable_cores(), kMaxCpuThreads);
   if (options.inline_execution) threads = 1;
   DeviceInfo info;
   info.backend = Backend::cpu;
@@ -45,7 +47,7 @@ Result<std::unique_ptr<CpuQueue>> open_cpu_queue(const CpuQueueOptions& options)
   info.isa = to_string(cpu_features());
   info.threads = threads;
   info.memory_bytes = usable_memory();
-  auto core = std::make_shared<CpuCore>(options, cores, std::move(info));
+  auto core = std::make_shared<CpuCore>(options, usable_processors(), std::move(info));
   // From here on the queue's destructor ends the workers that did start.
   auto queue = std::make_unique<OpenCpuQueue>(core);
   PLUMB_TRY(core->start());

@@ -12,9 +12,11 @@
 namespace plumb::device {
 
 struct CpuQueueOptions {
-  // Worker threads, 1..kMaxCpuThreads; 0 = one per core this process may use (affinity and CPU quota). With
+  // Worker threads, 1..kMaxCpuThreads; 0 = one per physical core this process may use (usable_cores() of host_info.h). With
   // `inline_execution` there is one worker, the waiting thread.
   int threads = 0;
+  // Each worker is tied to a physical core of its own, the faster ones first. Not with inline_execution.
+  bool pin = false;
   bool checked = false;  // guards and poison around every buffer
   // Run buffers on the thread that waits for them, in submission order; done() is always true, since a wait depends on nobody
   // else. With `hold`, a submitted buffer stays pending, and done() false, until release_next() runs it: how a simulation
@@ -35,7 +37,8 @@ class CpuQueue : public Queue {
   virtual bool release_next() = 0;
 };
 
-// Errors: invalid_argument (threads out of range, hold without inline_execution), internal (the system refused a thread; names errno).
+// Errors: invalid_argument (threads out of range, hold without inline_execution, pin with it or with more threads than cores),
+// internal (the system refused a thread or its core; names errno).
 Result<std::unique_ptr<CpuQueue>> open_cpu_queue(const CpuQueueOptions& options);
 
 }  // namespace plumb::device

@@ -1,6 +1,5 @@
 #include "device/cpu/host_info.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -8,6 +7,8 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+
+#include "device/cpu/topology.h"
 
 namespace plumb::device {
 namespace {
@@ -26,10 +27,10 @@ std::optional<std::uint64_t> leading_number(std::string_view text) {
 
 // Calls `visit` with the text of `file` in the process's control group and in each group above it: limits nest.
 template <class F>
-void each_cgroup(std::string_view file, F&& visit) {
-  std::string path = parse_cgroup_path(read_text("/proc/self/cgroup"));
+void each_cgroup(const std::string& root, std::string_view file, F&& visit) {
+  std::string path = parse_cgroup_path(read_text(root + "/proc/self/cgroup"));
   for (;;) {
-    visit(read_text("/sys/fs/cgroup" + path + "/" + std::string(file)));
+    visit(read_text(root + "/sys/fs/cgroup" + path + "/" + std::string(file)));
     if (path.empty() || path == "/") return;
     path.erase(path.rfind('/'));
   }
@@ -56,30 +57,32 @@ std::string parse_cgroup_path(std::string_view text) {
   return {};
 }
 
-int usable_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  int cores = 1;
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
-    cores = std::max(1, CPU_COUNT(&mask));
-  } else {
-    // More than 1,024 processors: the fixed mask is too small for the kernel.
-    cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  }
-  each_cgroup("cpu.max", [&](const std::string& text) { cores = std::min(cores, parse_cpu_max(text).value_or(cores)); });
-  // Control groups v1, as containers on older hosts still have them.
-  const auto quota = leading_number(read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"));
-  const auto period = leading_number(read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
-  if (quota && period && *period != 0) {
-    cores = static_cast<int>(std::clamp<std::uint64_t>(*quota / *period, 1, static_cast<std::uint64_t>(cores)));
-  }
+std::optional<int> cpu_quota(const std::string& root) {
+  std::optional<int> cores;
+  const auto limit = [&](std::optional<int> to) {
+    if (to && (!cores || *to < *cores)) cores = to;
+  };
+  each_cgroup(root, "cpu.max", [&](const std::string& text) { limit(parse_cpu_max(text)); });
+  // Control groups v1, as containers on older hosts still have them: the same two numbers in files of their own.
+  const std::string v1 = root + "/sys/fs/cgroup/cpu/cpu.cfs_";
+  limit(parse_cpu_max(read_text(v1 + "quota_us") + " " + read_text(v1 + "period_us")));
   return cores;
+}
+
+int usable_cores() {
+  const auto cores = static_cast<int>(cpu_topology().cores.size());
+  return std::min(cores, cpu_quota().value_or(cores));
+}
+
+int usable_processors() {
+  const auto processors = static_cast<int>(allowed_cpus().size());
+  return std::min(processors, cpu_quota().value_or(processors));
 }
 
 std::uint64_t usable_memory() {
   std::uint64_t bytes = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES))) *
                         static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PAGESIZE)));
-  each_cgroup("memory.max", [&](const std::string& text) { bytes = std::min(bytes, leading_number(text).value_or(bytes)); });
+  each_cgroup({}, "memory.max", [&](const std::string& text) { bytes = std::min(bytes, leading_number(text).value_or(bytes)); });
   if (const auto limit = leading_number(read_text("/sys/fs/cgroup/memory/memory.limit_in_bytes"))) {
     bytes = std::min(bytes, *limit);
   }

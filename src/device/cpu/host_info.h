@@ -8,8 +8,16 @@
 
 namespace plumb::device {
 
-// Cores this process may keep busy: its affinity mask, cut to the CPU quota of its control group. At least 1.
+// Physical cores this process may keep busy: those in its affinity mask, cut to the CPU quota of its control group. At least 1. A
+// second thread of a core adds nothing to kernels that keep its vector units busy, and makes every barrier wait for two.
 int usable_cores();
+
+// Threads that can run at once: the processors in the affinity mask, cut to the quota. At least usable_cores().
+int usable_processors();
+
+// Whole cores that the control groups of this process allow, the tightest of v2's nested ones or v1's; nullopt where there is no
+// limit. `root` is put before /proc and /sys: "" is the machine. At least 1.
+std::optional<int> cpu_quota(const std::string& root = {});
 
 // Memory this process may use: physical memory, cut to the limit of its control group. In bytes.
 std::uint64_t usable_memory();

@@ -127,4 +127,52 @@ struct Codec<WeightFormat::mxfp4_split> {
   }
 };
 
+// 16 unsigned bytes times `scale`, plus `offset`.
+inline void offset_16_bytes(uint8x16_t bytes, float scale, float offset, F32x8* out) {
+  const F32x8 scales = splat(scale);
+  const F32x8 offsets = splat(offset);
+  const uint16x8_t half[2] = {vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes)};
+  for (int i = 0; i < 2; ++i) {
+    out[i] = mul_add({vcvtq_f32_u32(vmovl_u16(vget_low_u16(half[i]))), vcvtq_f32_u32(vmovl_high_u16(half[i]))}, scales, offsets);
+  }
+}
+
+template <>
+struct Codec<WeightFormat::q4_1> {
+  static constexpr int kUnit = blocks::kBlock;
+  static constexpr int kBytes = blocks::kQ41Bytes;
+  static constexpr bool kScales = false;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
+    const float scale = f16_scale(data);
+    const float offset = f16_scale(data + 2);
+    const uint8x16_t codes = load_16_bytes(data + 4);
+    offset_16_bytes(low_nibbles(codes), scale, offset, out);
+    offset_16_bytes(high_nibbles(codes), scale, offset, out + 2);
+  }
+};
+
+inline int8x16_t iq4_nl_values(uint8x16_t nibbles) {
+  const int8x16_t values = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  return vqtbl1q_s8(values, nibbles);
+}
+
+template <>
+struct Codec<WeightFormat::iq4_nl> {
+  static constexpr int kUnit = blocks::kBlock;
+  static constexpr int kBytes = blocks::kIq4NlBytes;
+  static constexpr bool kScales = false;
+  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
+    const float scale = f16_scale(data);
+    const uint8x16_t codes = load_16_bytes(data + 2);
+    scaled_16_bytes(iq4_nl_values(low_nibbles(codes)), scale, out);
+    scaled_16_bytes(iq4_nl_values(high_nibbles(codes)), scale, out + 2);
+  }
+};
+
+// Several scales in a block: scalar so far.
+template <> struct Codec<WeightFormat::nvfp4> : PartCodec<2, blocks::kNvfp4Bytes, blocks::decode_nvfp4> {};
+template <> struct Codec<WeightFormat::q4_k> : PartCodec<blocks::kSuperParts, blocks::kQ4kBytes, blocks::decode_q4_k> {};
+template <> struct Codec<WeightFormat::q5_k> : PartCodec<blocks::kSuperParts, blocks::kQ5kBytes, blocks::decode_q5_k> {};
+template <> struct Codec<WeightFormat::q6_k> : PartCodec<blocks::kSuperParts, blocks::kQ6kBytes, blocks::decode_q6_k> {};
+
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -7,6 +7,7 @@
 #pragma GCC target("arch=armv8.2-a+dotprod+i8mm")
 #define PLUMB_CPU_ISA i8mm
 #include "kernels/cpu/neon/simd.h"
+#include "kernels/cpu/generic/scalar_codec.h"
 #include "kernels/cpu/neon/decode.h"
 #include "kernels/cpu/neon/dotprod_row.h"
 #include "kernels/cpu/neon/i8mm_sums.h"

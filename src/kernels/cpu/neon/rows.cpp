@@ -5,6 +5,7 @@
 
 #define PLUMB_CPU_ISA neon
 #include "kernels/cpu/neon/simd.h"
+#include "kernels/cpu/generic/scalar_codec.h"
 #include "kernels/cpu/neon/decode.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/rows.h"

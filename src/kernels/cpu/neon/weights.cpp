@@ -5,6 +5,7 @@
 
 #define PLUMB_CPU_ISA neon
 #include "kernels/cpu/neon/simd.h"
+#include "kernels/cpu/generic/scalar_codec.h"
 #include "kernels/cpu/neon/decode.h"
 #include "kernels/cpu/neon/neon_sums.h"
 #include "kernels/cpu/neon/q8_block.h"
@@ -30,6 +31,12 @@ PLUMB_INSTANTIATE(q8_0)
 PLUMB_INSTANTIATE(q4_0)
 PLUMB_INSTANTIATE(mxfp4)
 PLUMB_INSTANTIATE(mxfp4_split)
+PLUMB_INSTANTIATE(q4_1)
+PLUMB_INSTANTIATE(iq4_nl)
+PLUMB_INSTANTIATE(nvfp4)
+PLUMB_INSTANTIATE(q4_k)
+PLUMB_INSTANTIATE(q5_k)
+PLUMB_INSTANTIATE(q6_k)
 #define PLUMB_INSTANTIATE_Q8(F)                                                   \
   template void q8_matmul<WeightFormat::F>(const MatmulArgs&, device::Worker&);   \
   template void q8_moe_glu<WeightFormat::F>(const MoeGluArgs&, device::Worker&);  \
