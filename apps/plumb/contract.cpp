@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "contract_exits.h"
 #include "decode/contract/contract.h"
 #include "decode/loop.h"
 #include "interrupt.h"
@@ -29,6 +30,7 @@ struct Options {
   std::string model;
   bool check = false;
   bool mutants = false;
+  bool exits = false;
   bool markdown = false;
   bool accesses = false;
   std::uint64_t seed = 1;
@@ -177,7 +179,7 @@ Result<ExitCode> contract(const Options& o, Console& console) {
     console.print(decode::contract_markdown());
     return ExitCode::ok;
   }
-  if (!o.check && !o.mutants && o.replay < 0) {
+  if (!o.check && !o.mutants && !o.exits && o.replay < 0) {
     if (!console.json) {
       console.print(clause_table());
       return ExitCode::ok;
@@ -193,6 +195,7 @@ Result<ExitCode> contract(const Options& o, Console& console) {
   for (const std::string& loop : o.loops) {
     if (const auto parsed = decode::parse_loop(loop); !parsed.ok()) return usage_error("--loops", parsed.error().message, loop);
   }
+  if (o.exits) return print_exit_matrix(o.model, o.loops, console);
   if (o.replay >= 0) return replay(o, console);
   return o.check ? check(o, console) : mutants(o, console);
 }
@@ -204,6 +207,7 @@ Action add_contract(CLI::App& command) {
   command.add_option("MODEL", o->model, "a folder in Hugging Face layout, a .safetensors or a .gguf file");
   auto* check = command.add_flag("--check", o->check, "run seeded workloads through each loop and check every clause on the way");
   auto* mutants = command.add_flag("--mutants", o->mutants, "delete and delay every tracked write, one at a time: each must be caught by a clause");
+  auto* exits = command.add_flag("--exits", o->exits, "strike every exit in every phase of a request and look for residue");
   command.add_flag("--markdown", o->markdown, "print docs/CONTRACT.md");
   command.add_option("--replay", o->replay, "run the workload of one seed on a fresh engine; when it fails, shrink it")->excludes(check)->excludes(mutants);
   command.add_option("--seed", o->seed, "of the first workload")->capture_default_str();
@@ -214,6 +218,7 @@ Action add_contract(CLI::App& command) {
   command.add_option("--requests", o->world.max_requests, "requests computed together")->check(CLI::Range(1, 64))->capture_default_str();
   command.add_option("--pool-pages", o->world.pool_pages, "pages of 16 positions in the full-attention pools")->check(CLI::PositiveNumber)->capture_default_str();
   check->excludes(mutants);
+  exits->excludes(check)->excludes(mutants);
   return [o](Console& console) { return contract(*o, console); };
 }
 

@@ -130,6 +130,7 @@ void Scheduler::retract(RequestState& request) {
   const ActivityScope scope(parts_.context, Activity::release);
   decode::Track& track = *request.track.get();
   PLUMB_CHECK(track.in_flight.get() == 0);
+  if (watch_ != nullptr) watch_->retracting(request);
   request.tokens.set(track.tokens.get());
   request.track.update([](auto& held) { held.reset(); });
   request.match.set({});

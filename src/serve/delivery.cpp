@@ -98,6 +98,7 @@ void Scheduler::deliver_token(RequestState& request, const decode::Settled& sett
 void Scheduler::end(RequestState& request, Finish finish, std::int32_t token, const Error* error) {
   const ActivityScope scope(parts_.context, Activity::deliver);
   if (request.stage.get() == Stage::closing) return;
+  if (watch_ != nullptr) watch_->ending(request, finish);
   const bool admitted = request.track.get() != nullptr;
   const std::int32_t length = admitted ? request.track.get()->length() : static_cast<std::int32_t>(request.tokens.get().size());
   Event event{.kind = EventKind::finished, .token = token, .position = length, .finish = finish};

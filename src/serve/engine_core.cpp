@@ -60,6 +60,11 @@ bool EngineCore::fetch(RequestId id, Event& event) {
   return true;
 }
 
+std::size_t EngineCore::streams() const {
+  const std::lock_guard lock(mutex_);
+  return boxes_.size();
+}
+
 bool EngineCore::try_next(RequestId id, Event& event) {
   const std::lock_guard lock(mutex_);
   return fetch(id, event);

@@ -36,6 +36,8 @@ class EngineCore {
   void order(Order order);
   // Runs `work` on this thread while nobody drives and nothing is in flight.
   void at_rest(const std::function<void(Scheduler&)>& work);
+  // Requests whose terminal event has neither been fetched nor dropped with its client. Thread rule: any.
+  std::size_t streams() const;
   // Only before the first request, or at_rest().
   Scheduler& scheduler() { return scheduler_; }
   const Scheduler& scheduler() const { return scheduler_; }
@@ -51,7 +53,7 @@ class EngineCore {
   void post(Mail mail);
 
   Scheduler scheduler_;
-  std::mutex mutex_;  // everything below
+  mutable std::mutex mutex_;  // everything below
   std::condition_variable changed_;
   std::unordered_map<RequestId, Box> boxes_;  // of requests whose terminal event has not been fetched
   RequestId last_ = 0;

@@ -94,6 +94,7 @@ decode::Launch Scheduler::launch(bool ahead) {
   }
   busy_.update([](std::int32_t& n) { ++n; });
   flights_.update([flight = std::move(flight)](auto& flights) mutable { flights.push_back(std::move(flight)); });
+  if (watch_ != nullptr) watch_->launched(flights_.peek().back().ticket);
   return decode::Launch::launched;
 }
 

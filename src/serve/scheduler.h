@@ -55,9 +55,12 @@ class SchedulerWatch {
   virtual void admitted(const RequestState& /*request*/) {}
   virtual void refused(const RequestState& /*request*/) {}  // the head of the queue does not fit now
   virtual void opened(const decode::StepTicket& /*ticket*/, bool /*ahead*/) {}
+  virtual void launched(const decode::StepTicket& /*ticket*/) {}  // the device has it, or has refused it: it is in flight either way
   virtual void counted(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& /*receipt*/) {}  // by the book; not delivered yet
   virtual void settled(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& /*receipt*/) {}  // delivered too
+  virtual void retracting(const RequestState& /*request*/) {}  // it still holds what it is about to give
   virtual void retracted(const RequestState& /*request*/) {}
+  virtual void ending(const RequestState& /*request*/, Finish /*finish*/) {}  // its terminal event comes next
   virtual void released(RequestId /*request*/) {}
   virtual void flushed() {}
 };
@@ -134,6 +137,7 @@ class Scheduler final : private decode::LoopHost {
     return it != waiting_.peek().order.end() && it->second == &request;
   }
   std::size_t peek_waiting() const { return waiting_.peek().order.size(); }
+  std::size_t peek_deadlines() const { return waiting_.peek().deadlines.size(); }
   std::size_t peek_flights() const { return flights_.peek().size(); }
   std::int32_t peek_busy() const { return busy_.peek(); }
   bool peek_blocked() const { return blocked_.peek(); }

@@ -9,25 +9,6 @@ namespace plumb::conformance {
 
 using kernels::kNoPage;
 
-void Happened::add(const Happened& o) {
-  steps += o.steps, chained += o.chained, mixed += o.mixed, chunks += o.chunks, middle_chunks += o.middle_chunks;
-  hits += o.hits, branches += o.branches, rebuilt += o.rebuilt;
-  retractions += o.retractions, late_stops += o.late_stops, failed_steps += o.failed_steps, refunds += o.refunds, late_edits += o.late_edits;
-  capacity_ends += o.capacity_ends, flushes += o.flushes, pauses += o.pauses, deadlines += o.deadlines, penalised += o.penalised, constrained += o.constrained;
-  named_faults += o.named_faults, suspects_cleared += o.suspects_cleared, faults_survived += o.faults_survived;
-  aborts_waiting += o.aborts_waiting, aborts_chunk += o.aborts_chunk, aborts_decode += o.aborts_decode, aborts_chained += o.aborts_chained;
-  blocked += o.blocked, state_starts += o.state_starts, state_hits += o.state_hits, tokens += o.tokens, requests += o.requests;
-}
-
-std::vector<std::pair<const char*, std::uint64_t>> Happened::list() const {
-  return {{"requests", requests}, {"tokens", tokens}, {"steps", steps}, {"chained steps", chained}, {"mixed steps", mixed},
-          {"chunks", chunks}, {"middle chunks", middle_chunks}, {"prefix hits", hits}, {"branches", branches}, {"rebuilt windows", rebuilt},
-          {"retractions", retractions}, {"late stops", late_stops}, {"failed steps", failed_steps}, {"refunds", refunds},
-          {"late edits", late_edits}, {"penalised draws", penalised}, {"constrained draws", constrained}, {"ends for memory", capacity_ends}, {"flushes", flushes}, {"pauses", pauses},
-          {"deadlines", deadlines}, {"faults of one row", named_faults}, {"suspects cleared", suspects_cleared}, {"faults survived", faults_survived}, {"blocked heads", blocked}, {"aborts waiting", aborts_waiting}, {"aborts in a prompt", aborts_chunk},
-          {"aborts in decode", aborts_decode}, {"aborts in a chain", aborts_chained}, {"state starts", state_starts}, {"state hits", state_hits}};
-}
-
 Auditor::Auditor(Engine::Impl& engine) : engine_(engine), scheduler_(engine.core().scheduler()) {
   engine.core().scheduler().watch(this);
   last_step_ = scheduler_.parts().steps.launched.peek();
@@ -267,6 +248,7 @@ void Auditor::settled(const decode::StepTicket& ticket, const decode::StepReceip
       check_edits(ticket, one.share, *g);
       if (g->settled_answer.empty()) g->first_token_ns = now();
       g->settled_answer.push_back(one.token);
+      if (g->dropped) ++progress_;
     }
     learn_committed(*g, one.share.end());
     // The track may be gone already: released with the request's end.
@@ -348,6 +330,15 @@ void Auditor::retracted(const RequestState& request) {
   check("C21", request.lifetime.peek().retractions == g->retractions, "a retraction has not been counted");
 }
 
+// Where nobody fetches the terminal event, it is counted here.
+void Auditor::ending(const RequestState& request, Finish finish) {
+  Ghost* g = ghost(request.id);
+  if (g == nullptr || !g->dropped) return;
+  ++progress_;
+  ++g->terminals;
+  g->finish = finish;
+}
+
 void Auditor::released(RequestId id) {
   Ghost* g = ghost(id);
   check("C18", !scheduler_.peek_blocked(), "memory came back, and the queue stays blocked");
@@ -363,11 +354,11 @@ void Auditor::flushed() {
   check("C22", only_locked, "a flush left nodes that nobody stands on");
 }
 
-void Auditor::turned() {
+void Auditor::turned(std::uint64_t began_ns) {
   check_state();
   for (const auto& [id, request] : scheduler_.peek_requests()) {
     check("C7", request->suspect.peek() == ghosts_.at(id).suspect, "who must run alone is not known, or no longer the truth");
-    check("C25", request->stage.peek() == Stage::closing || now() < request->deadline_ns(), "a deadline has passed and the request goes on");
+    check("C25", request->stage.peek() == Stage::closing || began_ns < request->deadline_ns(), "a deadline has passed and the request goes on");
   }
   check("C25", scheduler_.peek_progress() == progress_, [&] { return "progress says " + std::to_string(scheduler_.peek_progress()) + ", seen from outside " + std::to_string(progress_); });
   if (scheduler_.peek_blocked() && scheduler_.peek_mode() == Mode::running) {

@@ -51,7 +51,9 @@ class Auditor final : public SchedulerWatch {
   void asked(RequestId id, const Request& request, const std::vector<std::int32_t>& prompt);
   void aborted(RequestId id);
   void received(RequestId id, const Event& event);
-  void turned();  // after every turn
+  // Its client has gone, and every event it had been sent was fetched before: the rest is counted where it is made.
+  void dropped(RequestId id) { ghosts_.at(id).dropped = true; }
+  void turned(std::uint64_t began_ns);  // after every turn, with the time at which it began
   void idle();    // nothing is left to do
   // What the request gives when it runs alone on a cold engine: tokens and digests.
   void expect(RequestId id, std::vector<std::int32_t> tokens, std::vector<std::uint64_t> digests);
@@ -70,6 +72,7 @@ class Auditor final : public SchedulerWatch {
   void counted(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) override;
   void settled(const decode::StepTicket& ticket, const decode::StepReceipt& receipt) override;
   void retracted(const RequestState& request) override;
+  void ending(const RequestState& request, Finish finish) override;
   void released(RequestId request) override;
   void flushed() override;
 
@@ -92,6 +95,7 @@ class Auditor final : public SchedulerWatch {
     std::vector<std::uint64_t> expected_digests;
     bool has_expected = false;
     bool aborted = false;
+    bool dropped = false;
     std::int32_t terminals = 0;
     Finish finish = Finish::none;
     std::int32_t chunks_in_flight = 0;

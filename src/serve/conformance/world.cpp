@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -35,6 +36,7 @@ std::string key_of(const Request& r) {
   for (const float f : {s.temperature, s.top_p, s.min_p, s.repetition_penalty, s.frequency_penalty, s.presence_penalty}) put(f);
   put(s.top_k);
   put(s.seed);
+  put(r.ignore_eos);
   for (const std::int32_t t : r.stop_ids) put(t);
   key += '|';
   for (const LogitBias& b : r.logit_bias) {
@@ -60,7 +62,7 @@ WorldOptions variant_for(WorldOptions options, std::uint64_t seed) {
 }
 
 const char* to_string(Deed deed) {
-  constexpr const char* kNames[] = {"ask", "abort", "pause", "resume", "flush", "fault", "no memory", "late"};
+  constexpr const char* kNames[] = {"ask", "abort", "pause", "resume", "flush", "fault", "no memory", "late", "drop", "lose", "stop", "attend", "wait"};
   return kNames[static_cast<std::size_t>(deed)];
 }
 
@@ -91,6 +93,17 @@ const Reference::Answer& Reference::answer(const Request& request) {
   return known_.emplace(key, std::move(answer)).first->second;
 }
 
+std::vector<float> Reference::first_logits(const Request& request) {
+  PLUMB_CHECK(request.token_logits && request.max_tokens == 1);
+  std::vector<float> logits;
+  const auto end = engine_->generate(request, [&](const Event& event) {
+    if (event.kind == EventKind::token) logits = event.logits;
+    return true;
+  });
+  PLUMB_CHECK(end.ok());
+  return logits;
+}
+
 Result<std::unique_ptr<World>> World::open(const WorldOptions& options, Reference& reference, bool tracked) {
   auto world = std::unique_ptr<World>(new World(options, reference));
   PLUMB_ASSIGN(world->engine_, Engine::Impl::open(options.model, {.engine = engine_options(options),
@@ -99,51 +112,83 @@ Result<std::unique_ptr<World>> World::open(const WorldOptions& options, Referenc
                                                                   .clock = &world->clock_,
                                                                   .pool_pages = options.pool_pages}));
   world->auditor_ = std::make_unique<Auditor>(*world->engine_);
+  world->watches_.add(world->auditor_.get());
+  world->engine_->core().scheduler().watch(&world->watches_);
   if (tracked) world->engine_->context().observer = &world->tracker_;
   return world;
 }
 
 World::~World() {
-  if (engine_ != nullptr) engine_->context().observer = nullptr;
+  if (engine_ == nullptr) return;
+  engine_->core().scheduler().watch(nullptr);
+  engine_->context().observer = nullptr;
+}
+
+std::int32_t World::ask(const Request& request) {
+  const auto number = static_cast<std::int32_t>(asked_.size());
+  const auto id = engine_->submit(request);
+  asked_.emplace_back();
+  if (!id.ok()) {  // refused by name: nothing was queued
+    asked_.back().refused = id.error();
+    return number;
+  }
+  asked_.back().id = *id;
+  alive_.push_back(number);
+  auditor_->asked(*id, request, request.prompt_ids);
+  const Reference::Answer& truth = reference_.answer(request);
+  auditor_->expect(*id, truth.tokens, truth.digests);
+  return number;
+}
+
+const RequestState* World::state(std::int32_t number) const {
+  const auto& requests = engine_->core().scheduler().peek_requests();
+  const auto it = requests.find(asked(number).id);
+  return it == requests.end() ? nullptr : it->second.get();
+}
+
+void World::forget() {
+  PLUMB_CHECK(alive_.empty() && after_turn_.empty());
+  asked_.clear();
+}
+
+void World::order(Order order) {
+  engine_->core().order(order);
+  if (order == Order::pause) auditor_->paused();
+  if (order == Order::resume) auditor_->resumed();
 }
 
 void World::act(const Happening& h) {
   device::FaultInjector& faults = engine_->queue().faults();
   EngineCore& core = engine_->core();
   switch (h.deed) {
-    case Deed::ask: {
-      const auto id = engine_->submit(h.request);
-      if (!id.ok()) {  // refused by name: nothing was queued
-        asked_.push_back(0);
-        return;
-      }
-      asked_.push_back(*id);
-      alive_.push_back(*id);
-      auditor_->asked(*id, h.request, h.request.prompt_ids);
-      const Reference::Answer& truth = reference_.answer(h.request);
-      auditor_->expect(*id, truth.tokens, truth.digests);
+    case Deed::ask: ask(h.request); return;
+    case Deed::abort:
+      if (std::find(alive_.begin(), alive_.end(), h.of) == alive_.end()) return;
+      auditor_->aborted(asked(h.of).id);
+      core.cancel(asked(h.of).id);
+      return;
+    case Deed::drop: {
+      fetch();  // what has come was seen
+      const auto at = std::find(alive_.begin(), alive_.end(), h.of);
+      if (at == alive_.end()) return;
+      auditor_->aborted(asked(h.of).id);
+      auditor_->dropped(asked(h.of).id);
+      core.abandon(asked(h.of).id);
+      alive_.erase(at);
       return;
     }
-    case Deed::abort: {
-      if (static_cast<std::size_t>(h.of) >= asked_.size()) return;
-      const RequestId id = asked_[static_cast<std::size_t>(h.of)];
-      if (std::find(alive_.begin(), alive_.end(), id) == alive_.end()) return;
-      auditor_->aborted(id);
-      core.cancel(id);
-      return;
-    }
-    case Deed::pause:
-      core.order(Order::pause);
-      auditor_->paused();
-      return;
-    case Deed::resume:
-      core.order(Order::resume);
-      auditor_->resumed();
-      return;
-    case Deed::flush: core.order(Order::flush); return;
+    case Deed::pause: order(Order::pause); return;
+    case Deed::resume: order(Order::resume); return;
+    case Deed::flush: order(Order::flush); return;
+    case Deed::stop: order(Order::stop); return;
+    case Deed::attend: core.at_rest([](Scheduler& scheduler) { scheduler.attend(); }); return;
     case Deed::fault:
       auditor_->may_fail();
       faults.arm(h.row < 0 ? device::FaultPoint::execute : device::FaultPoint::bad_index, h.nth, h.row);
+      return;
+    case Deed::lose:
+      auditor_->may_fail();
+      faults.arm(device::FaultPoint::device_lost, 1);
       return;
     case Deed::no_memory:
       auditor_->may_fail();
@@ -155,19 +200,25 @@ void World::act(const Happening& h) {
       }
       return;
     }
+    case Deed::wait:
+      fetch();  // what has come was seen before
+      clock_.advance_ns(h.nth * 1'000'000);
+      return;
   }
 }
 
 void World::fetch() {
   for (std::size_t i = 0; i < alive_.size();) {
-    const RequestId id = alive_[i];
-    bool ended = false;
+    Asked& asked = asked_[static_cast<std::size_t>(alive_[i])];
     Event event;
-    while (engine_->core().try_next(id, event)) {
-      auditor_->received(id, event);
-      ended = event.kind == EventKind::finished;
+    while (engine_->core().try_next(asked.id, event)) {
+      auditor_->received(asked.id, event);
+      if (event.kind == EventKind::token) asked.tokens.push_back(event);
+      if (event.kind != EventKind::finished) continue;
+      ++asked.terminals;
+      asked.end = event;
     }
-    if (ended) {
+    if (asked.terminals > 0) {
       alive_.erase(alive_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
@@ -175,31 +226,49 @@ void World::fetch() {
   }
 }
 
+bool World::turn() {
+  Scheduler& scheduler = engine_->core().scheduler();
+  fetch();  // an order may have ended requests: before time moves on
+  clock_.advance_ns(kTurnNs);
+  const std::uint64_t began = clock_.now_ns();
+  const Scheduler::Health before = scheduler.health();
+  const bool worked = scheduler.turn();
+  tracker_.release_delayed();
+  fetch();
+  const Scheduler::Health health = scheduler.health();
+  if (worked && health.launched == before.launched && health.settled == before.settled && health.progress == before.progress) {
+    auditor_->violate("C25", "a turn says that it worked, and nothing moved");
+  }
+  auditor_->turned(began);
+  for (const Happening& h : std::exchange(after_turn_, {})) act(h);
+  return worked;
+}
+
+bool World::rest() {
+  const Scheduler& scheduler = engine_->core().scheduler();
+  for (std::int32_t turns = 0; turns < kMostTurns && auditor_->violations().empty(); ++turns) {
+    if (scheduler.peek_mode() == Mode::paused) order(Order::resume);
+    if (!turn() && !scheduler.active()) {
+      if (!alive_.empty()) auditor_->violate("C25", "idle, and requests wait for their end");
+      return alive_.empty();
+    }
+  }
+  return false;
+}
+
 void World::run(const Workload& workload) {
   Scheduler& scheduler = engine_->core().scheduler();
   asked_.clear();
+  alive_.clear();
   std::size_t next = 0;
   std::int32_t turn = 0;
-  Scheduler::Health before = scheduler.health();
   for (; turn < kMostTurns && auditor_->violations().empty(); ++turn) {
     for (; next < workload.happenings.size() && workload.happenings[next].turn <= turn; ++next) act(workload.happenings[next]);
-    fetch();  // an order may have ended requests: before time moves on
-    if (next == workload.happenings.size() && scheduler.peek_mode() == Mode::paused) engine_->core().order(Order::resume);
-    clock_.advance_ns(kTurnNs);
-    const bool worked = scheduler.turn();
-    tracker_.release_delayed();
-    fetch();
-    const Scheduler::Health health = scheduler.health();
-    if (worked && health.launched == before.launched && health.settled == before.settled && health.progress == before.progress) {
-      auditor_->violate("C25", "a turn says that it worked, and nothing moved");
-    }
-    before = health;
-    auditor_->turned();
-    if (!worked && next == workload.happenings.size() && !scheduler.active() && alive_.empty()) break;
-    if (!worked && next == workload.happenings.size() && !alive_.empty() && !scheduler.active()) {
-      auditor_->violate("C25", "idle, and requests wait for their end");
-      break;
-    }
+    const bool all = next == workload.happenings.size();
+    if (all && scheduler.peek_mode() == Mode::paused) order(Order::resume);
+    if (this->turn() || !all || scheduler.active()) continue;
+    if (!alive_.empty()) auditor_->violate("C25", "idle, and requests wait for their end");
+    break;
   }
   if (turn == kMostTurns) auditor_->violate("C19", "the workload does not end");
   for (std::size_t p = 0; p < static_cast<std::size_t>(device::FaultPoint::count_); ++p) {
