@@ -1,7 +1,6 @@
 #include "serve/conformance/exit_cast.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/counter_rng.h"
@@ -14,6 +13,7 @@ constexpr std::int32_t kPrompt = 77;      // several chunks after them
 constexpr std::int32_t kAnswer = 15;
 constexpr std::int32_t kContext = 96;
 constexpr std::size_t kLateStop = 6;      // the last place for a stop that a chain must find with steps in flight behind it
+constexpr std::int32_t kFullEdits = 16;   // requests of 1,024 logit biases: all that one step may have
 constexpr std::uint64_t kSeeds = 60;      // texts to look through for a stop
 
 std::vector<std::int32_t> text(std::uint64_t salt, std::int32_t n, std::int32_t vocab) {
@@ -149,17 +149,20 @@ bool cast_for_pressure(Exit exit, Phase phase, std::size_t attempt, WorldOptions
     cast.subject = ask(2, kPrompt, 4, vocab);
     return attempt < 32;
   }
-  // Matched for long: a prompt in between takes every row of logits there is, and the subject's first position wants one.
-  constexpr std::array<std::int32_t, 5> kAges{11, 8, 14, 5, 2};
-  options.max_requests = 3;
-  options.context = 256;
-  options.pool_pages = 13 + static_cast<std::int32_t>(attempt / kAges.size());
+  // Matched for long: the older requests use up all the changes of logits that one step may have, and the subject's only position
+  // wants one more. They need their second pages meanwhile, which admission did not count.
+  constexpr std::size_t kHeadStarts = 8;
+  options.max_requests = kFullEdits + 1;
+  options.pool_pages = kFullEdits + 3 + static_cast<std::int32_t>(attempt / kHeadStarts);
   cast.primer = ask(2, kShared + 1, 1, vocab);
-  cast.company = {ask(3, kAges[attempt % kAges.size()], 100, vocab), ask(4, 159, 2, vocab)};
-  for (std::int32_t p = 0; p < 159; ++p) cast.company[1].logit_positions.push_back(p);
-  cast.subject = ask(2, kShared + 3, 4, vocab);
-  cast.subject.logit_positions = {kShared};
-  return attempt < 6 * kAges.size();
+  for (std::int32_t i = 0; i < kFullEdits; ++i) {
+    cast.company.push_back(ask(100 + static_cast<std::uint64_t>(i), 4, 24, vocab));
+    for (std::int32_t n = 0; n < 1024; ++n) cast.company.back().logit_bias.push_back({(n * 7 + i) % vocab, 0.01F});
+  }
+  cast.head_start = 2 + static_cast<std::int32_t>(attempt % kHeadStarts);
+  cast.subject = ask(2, kShared + 1, 4, vocab);
+  cast.subject.logit_bias = {{1, 0.01F}};
+  return attempt < 4 * kHeadStarts;
 }
 
 }  // namespace plumb::conformance

@@ -73,7 +73,7 @@ void ExitCellRun::approach() {
     world_.rest();
   }
   for (const Request& r : cast_.company) others_.push_back(world_.ask(r));
-  for (int i = 0; i < 2 && !cast_.company.empty(); ++i) world_.turn();
+  for (std::int32_t i = 0; i < cast_.head_start && !cast_.company.empty(); ++i) world_.turn();
   subject_ = world_.ask(cast_.subject);
   const bool decoding = phase_ == Phase::decode_rest || phase_ == Phase::decode_flight;
   if (!decoding) {

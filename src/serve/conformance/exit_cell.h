@@ -14,6 +14,7 @@ namespace plumb::conformance {
 struct ExitCast {
   Request primer;                 // runs before, so that the subject's first pages are in the tree
   std::vector<Request> company;   // running when the subject comes; older than it
+  std::int32_t head_start = 2;    // turns between them and the subject
   Request subject;
   std::vector<Request> later;     // come after the subject
   Request canary;                 // asked when all is over: it shares the subject's text
