@@ -9,6 +9,7 @@
 #include "base/build_info.h"
 #include "base/status.h"
 #include "bench_run.h"
+#include "device/cpu/int8_rate.h"
 #include "device/cpu/read_bandwidth.h"
 #include "engine_options.h"
 #include "interrupt.h"
@@ -33,8 +34,15 @@ constexpr const char* kNotShown =
     "Not shown: quality; real text (the prompt is random tokens, and so are the experts it is sent to); other threads on this machine while\n"
     "it ran.\n";
 
-// How long the memory is read before each round. Long enough for several passes over the block.
+// How long the memory is read, and bytes are multiplied, before each round. Long enough for several passes.
 constexpr double kBandwidthSeconds = 0.3;
+constexpr double kProductSeconds = 0.05;
+
+// What the machine gives, measured before every round.
+struct Ceilings {
+  std::vector<double> read;      // bytes per second
+  std::vector<double> products;  // of bytes, per second; 0: this machine has no instruction for them that we know
+};
 
 struct Row {
   BenchCase bench;
@@ -51,6 +59,8 @@ struct Row {
     const double next = sorted[std::min(below + 1, sorted.size() - 1)];
     return sorted[below] + (next - sorted[below]) * (at - static_cast<double>(below));
   }
+  std::uint64_t products_per_token = 0;  // prefill: multiplications declared, at the middle of the stretch
+  double products_per_second() const { return rate(0.5) * static_cast<double>(products_per_token); }
   double bytes_per_second() const { return rate(0.5) * static_cast<double>(bytes_per_token); }
 };
 
@@ -70,7 +80,7 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-nlohmann::ordered_json document(const Options& o, const Engine& engine, const std::vector<Row>& rows, const std::vector<double>& bandwidth) {
+nlohmann::ordered_json document(const Options& o, const Engine& engine, const std::vector<Row>& rows, const Ceilings& ceilings) {
   const BuildInfo& build = build_info();
   const auto& device = engine.impl().queue().info();
   nlohmann::ordered_json out = {
@@ -78,7 +88,8 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
       {"act", o.engine.act},
       {"kv", o.engine.kv},
       {"repeats", o.repeats},
-      {"read_bytes_per_s", {{"samples", bandwidth}, {"median", median(bandwidth)}}},
+      {"read_bytes_per_s", {{"samples", ceilings.read}, {"median", median(ceilings.read)}}},
+      {"int8_products_per_s", {{"samples", ceilings.products}, {"median", median(ceilings.products)}}},
       {"build", {{"version", build.version}, {"commit", build.commit}, {"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
       {"system", running_system()},
       {"device", {{"name", device.name}, {"isa", device.isa}, {"threads", device.threads}}}};
@@ -95,7 +106,12 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
     if (row.bytes_per_token > 0) {
       one["bytes_per_token"] = row.bytes_per_token;
       one["bytes_per_s"] = row.bytes_per_second();
-      one["of_read_bandwidth"] = row.bytes_per_second() / median(bandwidth);
+      one["of_read_bandwidth"] = row.bytes_per_second() / median(ceilings.read);
+    }
+    if (row.products_per_token > 0) {
+      one["products_per_token"] = row.products_per_token;
+      one["products_per_s"] = row.products_per_second();
+      if (median(ceilings.products) > 0) one["of_int8_products"] = row.products_per_second() / median(ceilings.products);
     }
     list.push_back(std::move(one));
   }
@@ -103,19 +119,23 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
   return out;
 }
 
-std::string text(const Options& o, const Engine& engine, const std::vector<Row>& rows, const std::vector<double>& bandwidth) {
+std::string text(const Options& o, const Engine& engine, const std::vector<Row>& rows, const Ceilings& ceilings) {
   const BuildInfo& build = build_info();
   const auto& device = engine.impl().queue().info();
   std::string out = fmt::format("model   {} ({}), activations {}, KV {}\n", o.model, engine.info().family, o.engine.act, o.engine.kv);
   out += fmt::format("build   plumb {} {}, {}, {}\n", build.version, build.commit, build.compiler, build.build_type);
   out += fmt::format("system  {}; {}, {}, {} threads\n", running_system(), device.name, device.isa, device.threads);
-  out += fmt::format("memory  read at {:.1f} GB/s by {} threads (median of {})\n\n", median(bandwidth) * 1e-9, device.threads, bandwidth.size());
-  out += fmt::format("{:<14} {:>9} {:>9} {:>9}  {:>10} {:>8} {:>6}  {}\n", "tokens/s", "min", "median", "max", "byte/token", "GB/s", "of it", "fingerprint");
+  out += fmt::format("memory  read at {:.1f} GB/s by {} threads (median of {})\n", median(ceilings.read) * 1e-9, device.threads, ceilings.read.size());
+  if (median(ceilings.products) > 0) out += fmt::format("bytes   multiplied at {:.0f} G/s in registers\n", median(ceilings.products) * 1e-9);
+  out += fmt::format("\n{:<14} {:>9} {:>9} {:>9}  {:>10} {:>8} {:>6}  {}\n", "tokens/s", "min", "median", "max", "per token", "per s", "of it", "fingerprint");
   for (const Row& row : rows) {
     std::string memory = fmt::format("{:>10} {:>8} {:>6}", "", "", "");
     if (row.bytes_per_token > 0) {
-      memory = fmt::format("{:>10} {:>8.2f} {:>5.0f}%", bytes_text(row.bytes_per_token), row.bytes_per_second() * 1e-9,
-                           100 * row.bytes_per_second() / median(bandwidth));
+      memory = fmt::format("{:>10} {:>5.1f} GB {:>5.0f}%", bytes_text(row.bytes_per_token), row.bytes_per_second() * 1e-9,
+                           100 * row.bytes_per_second() / median(ceilings.read));
+    } else if (row.products_per_token > 0 && median(ceilings.products) > 0) {
+      memory = fmt::format("{:>8.3g} G {:>6.1f} G {:>5.0f}%", static_cast<double>(row.products_per_token) * 1e-9, row.products_per_second() * 1e-9,
+                           100 * row.products_per_second() / median(ceilings.products));
     }
     out += fmt::format("{:<14} {:>9.1f} {:>9.1f} {:>9.1f}  {}  {}{}\n", row.bench.name(), row.rate(0), row.rate(0.5), row.rate(1), memory,
                        row.fingerprint.substr(0, 16), row.repeats ? "" : "  NOT THE SAME IN EVERY SAMPLE");
@@ -145,7 +165,11 @@ Result<ExitCode> bench(const Options& o, Console& console) {
   PLUMB_ASSIGN(Engine engine, Engine::open(o.model, options));
   const int threads = engine.impl().queue().info().threads;
   for (Row& row : rows) {
-    if (row.bench.kind == BenchCase::Kind::prefill || row.bench.streams > 1) continue;
+    if (row.bench.kind == BenchCase::Kind::prefill) {
+      row.products_per_token = engine.impl().executor().declared_cost(row.bench.depth + row.bench.tokens / 2, false).flops / 2;
+      continue;
+    }
+    if (row.bench.streams > 1) continue;
     const std::int32_t middle = std::max(row.bench.depth, 1) + row.bench.tokens / 2;
     const device::Cost cost = engine.impl().executor().declared_cost(middle);
     row.bytes_per_token = cost.bytes_read + cost.bytes_written;
@@ -154,12 +178,14 @@ Result<ExitCode> bench(const Options& o, Console& console) {
   const auto go_on = [&] { return !guard.interrupted(); };
   Progress progress("bench", static_cast<std::uint64_t>(o.repeats + 1) * rows.size(), console.quiet, "samples");
   std::uint64_t done = 0;
-  std::vector<double> bandwidth;
+  Ceilings ceilings;
   // Rounds over all rows, so that a machine that slows down does so for all of them. The first round warms up and is not kept.
   for (std::int32_t round = -1; round < o.repeats; ++round) {
     if (round >= 0) {
       PLUMB_ASSIGN(const double rate, device::measure_read_bandwidth(threads, kBandwidthSeconds));
-      bandwidth.push_back(rate);
+      ceilings.read.push_back(rate);
+      PLUMB_ASSIGN(const double products, device::measure_int8_rate(threads, kProductSeconds));
+      ceilings.products.push_back(products);
     }
     for (Row& row : rows) {
       PLUMB_ASSIGN(const BenchSample sample, run_bench_case(engine, row.bench, options.chunk_rows, go_on));
@@ -172,9 +198,9 @@ Result<ExitCode> bench(const Options& o, Console& console) {
   PLUMB_TRY(engine.impl().checkpoint().verify_unchanged());
   progress.finish();
   if (console.json) {
-    console.print_json(document(o, engine, rows, bandwidth));
+    console.print_json(document(o, engine, rows, ceilings));
   } else {
-    console.print(text(o, engine, rows, bandwidth));
+    console.print(text(o, engine, rows, ceilings));
   }
   const bool same = std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.repeats; });
   return same ? ExitCode::ok : ExitCode::verdict;

@@ -400,9 +400,10 @@ Status Executor::encode_results(device::Recorder& recorder, const StepPlan& plan
   return {};
 }
 
-device::Cost Executor::declared_cost(std::int32_t position) const {
+device::Cost Executor::declared_cost(std::int32_t position, bool logits) const {
   device::Cost total;
   for (const Bound& b : bound_) {
+    if (!logits && b.phase.over != kernels::RowCount::rows) continue;
     kernels::Phase phase = b.phase;
     phase.op->set_rows(phase.args.data(), 1);
     total += phase.op->cost(phase.args.data());

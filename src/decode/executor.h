@@ -129,8 +129,9 @@ class Executor {
   const MemoryUse& memory() const { return memory_; }
   device::Queue& queue() const { return queue_; }
   std::int32_t vocab() const { return vocab_; }
-  // Bytes and flops a decode step of one row declares at `position`, from the phases' own costs.
-  device::Cost declared_cost(std::int32_t position) const;
+  // Bytes and flops a decode step of one row declares at `position`, from the phases' own costs; without `logits`, those of a
+  // row of prompt, from which nothing is drawn.
+  device::Cost declared_cost(std::int32_t position, bool logits = true) const;
   // Checked mode: guard bands of every bank.
   Status verify() const;
 
