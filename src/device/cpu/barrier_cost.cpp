@@ -27,12 +27,12 @@ Result<double> measure_barrier(int threads, bool pin) {
   Barrier barrier(threads, kPauseUs);
   double best = std::numeric_limits<double>::max();
   std::uint64_t start = 0;
-  const auto pass = [&] {
+  const auto pass = [&](int index) {
     SpinMemory memory;
     for (int stretch = 0; stretch < kStretches; ++stretch) {
-      barrier.arrive(memory, [&] { start = monotonic_ns(); });
-      for (int i = 1; i < kBarriers; ++i) barrier.arrive(memory, [] {});
-      barrier.arrive(memory, [&] { best = std::min(best, static_cast<double>(monotonic_ns() - start) / kBarriers); });
+      barrier.arrive(index, memory, [&] { start = monotonic_ns(); });
+      for (int i = 1; i < kBarriers; ++i) barrier.arrive(index, memory, [] {});
+      barrier.arrive(index, memory, [&] { best = std::min(best, static_cast<double>(monotonic_ns() - start) / kBarriers); });
     }
   };
   // Nobody starts before all are there: a thread that the system refuses would leave the others waiting for ever.
@@ -44,9 +44,9 @@ Result<double> measure_barrier(int threads, bool pin) {
     const std::lock_guard closed(gate);
     try {
       for (int t = 0; t < threads; ++t) {
-        others.emplace_back([&] {
+        others.emplace_back([&, t] {
           { const std::lock_guard open(gate); }
-          if (go) pass();
+          if (go) pass(t);
         });
         if (pin && status.ok()) status = pin_thread(others.back().native_handle(), t);
       }

@@ -48,14 +48,14 @@ CpuBuffer* CpuCore::next(Context& mine) {
 
 void CpuCore::execute(CpuBuffer& buffer, Context& mine) {
   const std::size_t count = buffer.commands_.size();
-  barrier_.arrive(mine.between_launches, [&] { before_first(buffer); });
+  barrier_.arrive(mine.index, mine.between_launches, [&] { before_first(buffer); });
   // stop_ is constant between barriers; the buffer is not touched once it is set.
   for (std::size_t i = 0; !stop_ && i < count; ++i) {
     const Command& command = buffer.commands_[i];
     run_command(buffer, command, mine);
     const bool alone = solo(command);
     if (alone && i + 1 < count && solo(buffer.commands_[i + 1])) continue;
-    barrier_.arrive(mine.between_launches, [&] { after_command(buffer, i); });
+    barrier_.arrive(mine.index, mine.between_launches, [&] { after_command(buffer, i); });
   }
 }
 
