@@ -134,7 +134,10 @@ CpuTopology read_topology(const std::string& root, std::span<const int> allowed)
   const auto [slowest, fastest] = std::minmax_element(topology.cores.begin(), topology.cores.end(), slower);
   // Cores of one kind may differ by a turbo step; those of another kind differ by far more.
   topology.mixed = speed[*slowest] > 0 && speed[*slowest] * 5 < speed[*fastest] * 4;
-  if (topology.mixed) std::stable_sort(topology.cores.begin(), topology.cores.end(), [&](int a, int b) { return slower(b, a); });
+  if (topology.mixed) {
+    std::sort(topology.cores.begin(), topology.cores.end(),
+              [&](int a, int b) { return speed[a] != speed[b] ? speed[a] > speed[b] : a < b; });
+  }
   topology.caches = read_caches(cpu_folder, allowed);
   return topology;
 }
