@@ -15,8 +15,10 @@
 namespace plumb::device {
 namespace {
 
-constexpr int kStretches = 25;
-constexpr int kBarriers = 2000;  // of a stretch
+constexpr int kStretches = 100;
+constexpr int kBarriers = 500;  // of a stretch
+// Where others want the cores too a barrier can take milliseconds; then fewer stretches must do.
+constexpr std::uint64_t kLongestNs = 300'000'000;
 // Long enough that a thread on its way never finds the others asleep.
 constexpr std::uint32_t kPauseUs = 1000;
 
@@ -26,13 +28,20 @@ Result<double> measure_barrier(int threads, bool pin) {
   PLUMB_CHECK(threads >= 1);
   Barrier barrier(threads, kPauseUs);
   double best = std::numeric_limits<double>::max();
+  // Written by the last to arrive, read by all behind that barrier.
   std::uint64_t start = 0;
+  bool enough = false;
+  const std::uint64_t end = monotonic_ns() + kLongestNs;
   const auto pass = [&](int index) {
     SpinMemory memory;
-    for (int stretch = 0; stretch < kStretches; ++stretch) {
+    for (int stretch = 1; !enough; ++stretch) {
       barrier.arrive(index, memory, [&] { start = monotonic_ns(); });
       for (int i = 1; i < kBarriers; ++i) barrier.arrive(index, memory, [] {});
-      barrier.arrive(index, memory, [&] { best = std::min(best, static_cast<double>(monotonic_ns() - start) / kBarriers); });
+      barrier.arrive(index, memory, [&] {
+        const std::uint64_t now = monotonic_ns();
+        best = std::min(best, static_cast<double>(now - start) / kBarriers);
+        enough = stretch == kStretches || now > end;
+      });
     }
   };
   // Nobody starts before all are there: a thread that the system refuses would leave the others waiting for ever.
