@@ -62,7 +62,7 @@ struct Problem {
     const Philox random{5};
     std::uint64_t next = 0;
     for (std::size_t i = table.size(); i > 1; --i) std::swap(table[i - 1], table[random.block(next++)[0] % i]);
-    args.kv = {.table = host_ref<const std::int32_t>(table.data()), .format = format, .pages = pages, .page_rows = 16, .table_pages = pages,
+    args.kv = {.k = {}, .v = {}, .table = host_ref<const std::int32_t>(table.data()), .format = format, .pages = pages, .page_rows = 16, .table_pages = pages,
                .sequences = 1, .kv_heads = g.kv_heads, .head_dim = g.head_dim};
     k = make_pool(kv_pool_bytes(args.kv));
     v = make_pool(kv_pool_bytes(args.kv));

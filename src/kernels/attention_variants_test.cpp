@@ -28,7 +28,7 @@ struct Problem {
       : positions(std::move(rows)), sequences(positions.size(), 0) {
     const std::int32_t pages = (keys + 15) / 16;
     for (std::int32_t p = 0; p < pages; ++p) table.push_back(pages - 1 - p);
-    args.kv = {.table = host_ref<const std::int32_t>(table.data()), .format = format, .pages = pages, .page_rows = 16, .table_pages = pages,
+    args.kv = {.k = {}, .v = {}, .table = host_ref<const std::int32_t>(table.data()), .format = format, .pages = pages, .page_rows = 16, .table_pages = pages,
                .sequences = 1, .kv_heads = kv_heads, .head_dim = head_dim, .window = window};
     k.resize(kv_pool_bytes(args.kv));
     v.resize(k.size());
