@@ -1,4 +1,4 @@
-// Which attention kernel runs: a choice by geometry, from rows measured with ladders/attention (docs/BENCHMARKS.md). No model names.
+// Which attention kernel runs: a choice by geometry, from rows measured with ladders/attention_decode (docs/BENCHMARKS.md). No model names.
 //
 // All attention kernels of a backend have the same bits (api/attention.h), so the choice may look at the whole launch.
 #pragma once

@@ -32,7 +32,7 @@ TEST(AttentionPlan, AGeometryThatWasNotMeasuredIsARefusalAndSerial) {
 
 TEST(AttentionPlan, RowsOfTheTableSayWhatRuns) {
   EXPECT_EQ(plan_attention({}, moe(1, 2000, 2)).variant, AttentionVariant::grouped);
-  EXPECT_EQ(plan_attention({}, moe(256, 2000, 2)).variant, AttentionVariant::tiled);
+  EXPECT_EQ(plan_attention({}, moe(256, 2000, 2)).variant, attention_rows()[0].block);
   // Eight requests that decode together are not a block.
   AttentionShape batch = moe(8, 2000, 2);
   batch.sequences = 8;
