@@ -93,7 +93,7 @@ Workload make_workload(std::uint64_t seed, const WorldOptions& options, Referenc
         r.stop_ids = {token};
       }
     }
-    if (more.one_in(5)) {
+    if (r.max_tokens > 0 && r.max_tokens <= 24 && more.one_in(4)) {  // long answers stay long: they make the pools run dry
       r.choices = choices(more, reference.engine().tokenizer());
       r.stop.clear();
       r.stop_ids.clear();
