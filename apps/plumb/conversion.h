@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,8 +18,10 @@ namespace plumb::app {
 struct Origin {
   std::string from;       // the tensor's name in the source
   DType from_dtype = DType::f32;
-  const char* action = ""; // "copied", "widened", "narrowed", "requantized", "renibbled", "deinterleaved"
+  const char* action = ""; // "copied", "widened", "narrowed", "requantized", "renibbled", "deinterleaved", "quantized"
 };
+
+class ErrorTally;
 
 // Set by a fill that meets a number it cannot encode.
 using Refusal = std::shared_ptr<std::atomic<bool>>;
@@ -29,6 +32,8 @@ struct Conversion {
   std::vector<TensorJob> jobs;
   std::vector<Origin> origins;    // one per job
   std::vector<Refusal> refusals;  // one per job; null where the bytes are moved unchanged
+  std::vector<std::shared_ptr<ErrorTally>> errors;  // one per job; null where nothing was quantised
+  std::vector<std::string> warnings;
   std::size_t tokens = 0;
 
   void add(TensorJob job, Origin origin, Refusal refusal = nullptr);
@@ -37,6 +42,7 @@ struct Conversion {
 struct ConvertOptions {
   std::string name;               // general.name
   std::optional<DType> matrices;  // type of attention, embedding and head; absent: as stored
+  std::optional<std::uint32_t> file_type;  // general.file_type; absent: what the family's files usually are
 };
 
 // gpt-oss in the Hugging Face layout. The checkpoint must outlive the result.
@@ -48,5 +54,9 @@ Result<Conversion> convert_gpt_oss(const format::Checkpoint& checkpoint, const C
 Result<Conversion> convert_llama2c(std::span<const std::byte> model, const std::string& model_path,
                                    std::span<const std::byte> tokenizer, const std::string& tokenizer_path,
                                    const ConvertOptions& options);
+
+// A GGUF file of any family that plumb opens, tensor for tensor and key for key (but for those that say how a file is split).
+// Errors: what reading spec and weights finds.
+Result<Conversion> convert_gguf(const format::Checkpoint& checkpoint, const ConvertOptions& options);
 
 }  // namespace plumb::app

@@ -153,6 +153,7 @@ void Conversion::add(TensorJob job, Origin origin, Refusal refusal) {
   jobs.push_back(std::move(job));
   origins.push_back(std::move(origin));
   refusals.push_back(std::move(refusal));
+  errors.emplace_back();
 }
 
 Result<Conversion> convert_gpt_oss(const format::Checkpoint& checkpoint, const ConvertOptions& options) {
@@ -167,7 +168,7 @@ Result<Conversion> convert_gpt_oss(const format::Checkpoint& checkpoint, const C
   Conversion out;
   out.family = spec.family;
   out.tokens = vocabulary.tokens.size();
-  add_gpt_oss_keys(out.keys, geometry, options.name);
+  add_gpt_oss_keys(out.keys, geometry, options.name, options.file_type);
   add_vocabulary_keys(out.keys, vocabulary);
   const bool bias = std::get<model::AttentionSpec>(spec.layers.front().mixer).bias;
   PLUMB_TRY(Mover(checkpoint, options, out).run(geometry, bias, spec.tied_head));

@@ -136,12 +136,13 @@ VocabularyData vocabulary_of(std::span<const std::byte> file) {
   return out;
 }
 
-void add_keys(const Header& h, const std::string& name, format::GgufKeys& keys) {
+void add_keys(const Header& h, const ConvertOptions& options, format::GgufKeys& keys) {
   const auto count = [&](const char* key, std::uint64_t value) { keys.add(std::string("llama.") + key, static_cast<std::uint32_t>(value)); };
   keys.add_string("general.architecture", "llama");
   keys.add_string("general.type", "model");
-  keys.add_string("general.name", name);
-  keys.add("general.file_type", static_cast<std::uint32_t>(GgufFileType::all_f32));
+  keys.add_string("general.name", options.name);
+  keys.add("general.file_type", options.file_type.value_or(gguf_file_type(DType::f32)));
+  if (options.file_type.has_value()) keys.add("general.quantization_version", kGgufQuantizationVersion);
   count("block_count", h.layers);
   count("context_length", h.positions);
   count("embedding_length", h.dim);
@@ -169,7 +170,7 @@ Result<Conversion> convert_llama2c(std::span<const std::byte> model, const std::
     return fail(ErrorCode::malformed, "the model has " + std::to_string(header.vocab) + " tokens", tokenizer_path, "tokens",
                 std::to_string(checked.vocab_size()));
   }
-  add_keys(header, options.name, out.keys);
+  add_keys(header, options, out.keys);
   const VocabularyData vocabulary = vocabulary_of(tokenizer);
   add_vocabulary_keys(out.keys, vocabulary);
   out.tokens = vocabulary.tokens.size();

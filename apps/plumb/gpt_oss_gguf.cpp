@@ -8,13 +8,28 @@
 namespace plumb::app {
 namespace {
 
-constexpr std::uint32_t kQuantizationVersion = 2;  // of the block formats; readers refuse quantized files without it
-
 std::vector<std::string_view> views(const std::vector<std::string>& strings) { return {strings.begin(), strings.end()}; }
 
 }  // namespace
 
-void add_gpt_oss_keys(format::GgufKeys& keys, const Geometry& g, std::string_view name) {
+std::uint32_t gguf_file_type(DType type) {
+  switch (type) {
+    case DType::f32: return static_cast<std::uint32_t>(GgufFileType::all_f32);
+    case DType::f16: return 1;
+    case DType::q4_0: return 2;
+    case DType::q4_1: return 3;
+    case DType::q8_0: return 7;
+    case DType::q4_k: return 14;
+    case DType::q5_k: return 16;
+    case DType::q6_k: return 18;
+    case DType::iq4_nl: return 25;
+    case DType::bf16: return 32;
+    case DType::mxfp4: return static_cast<std::uint32_t>(GgufFileType::mostly_mxfp4_moe);
+    default: return 1024;  // readers guess it from the tensors
+  }
+}
+
+void add_gpt_oss_keys(format::GgufKeys& keys, const Geometry& g, std::string_view name, std::optional<std::uint32_t> file_type) {
   PLUMB_CHECK(g.alternates());
   const std::string a = "gpt-oss.";
   const auto count = [&](const char* key, std::uint64_t value) { keys.add(a + key, static_cast<std::uint32_t>(value)); };
@@ -22,8 +37,8 @@ void add_gpt_oss_keys(format::GgufKeys& keys, const Geometry& g, std::string_vie
   keys.add_string("general.architecture", "gpt-oss");
   keys.add_string("general.type", "model");
   keys.add_string("general.name", name);
-  keys.add("general.file_type", static_cast<std::uint32_t>(GgufFileType::mostly_mxfp4_moe));
-  keys.add("general.quantization_version", kQuantizationVersion);
+  keys.add("general.file_type", file_type.value_or(gguf_file_type(DType::mxfp4)));
+  keys.add("general.quantization_version", kGgufQuantizationVersion);
   count("block_count", g.layers);
   count("context_length", g.max_positions);
   count("embedding_length", g.hidden);

@@ -41,6 +41,37 @@ void GgufKeys::add_strings(std::string_view key, std::span<const std::string_vie
   for (const std::string_view value : values) put_text(value);
 }
 
+void GgufKeys::add_entry(const MetaEntry& entry) {
+  if (const auto* text = std::get_if<std::string>(&entry.value)) return add_string(entry.key, *text);
+  if (const auto* array = std::get_if<MetaArray>(&entry.value)) {
+    begin(entry.key, MetaType::array);
+    put(static_cast<std::uint32_t>(array->element()));
+    put(array->size());
+    return put_raw(array->raw());
+  }
+  const auto number = [&]<class T>(T) {
+    add(entry.key, std::visit([](const auto& value) -> T {
+          if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) return static_cast<T>(value);
+          else return T{};
+        }, entry.value));
+  };
+  switch (entry.type) {
+    case MetaType::u8: return number(std::uint8_t{});
+    case MetaType::i8: return number(std::int8_t{});
+    case MetaType::u16: return number(std::uint16_t{});
+    case MetaType::i16: return number(std::int16_t{});
+    case MetaType::u32: return number(std::uint32_t{});
+    case MetaType::i32: return number(std::int32_t{});
+    case MetaType::u64: return number(std::uint64_t{});
+    case MetaType::i64: return number(std::int64_t{});
+    case MetaType::f32: return number(float{});
+    case MetaType::f64: return number(double{});
+    case MetaType::boolean: return number(bool{});
+    case MetaType::string:
+    case MetaType::array: return;  // above
+  }
+}
+
 Result<TensorWriter> create_gguf(const std::string& path, const GgufKeys& keys, std::vector<TensorDecl> tensors) {
   PLUMB_TRY(check_declarations(tensors, kGgufMaxTensorName, path));
   std::vector<std::string_view> sorted(keys.keys().begin(), keys.keys().end());

@@ -36,6 +36,9 @@ class GgufKeys {
   void add_bools(std::string_view key, const std::vector<bool>& values);
   void add_strings(std::string_view key, std::span<const std::string_view> values);
 
+  // An entry of another file, bit for bit.
+  void add_entry(const MetaEntry& entry);
+
   std::span<const std::string> keys() const { return keys_; }
   std::span<const std::byte> encoded() const { return encoded_; }
 

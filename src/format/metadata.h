@@ -34,6 +34,7 @@ class MetaArray {
 
   MetaType element() const { return element_; }
   std::uint64_t size() const { return count_; }
+  std::span<const std::byte> raw() const { return raw_; }  // as stored
 
   // All elements, converted. Each returns an error when the elements have another kind: strings() wants string;
   // integers() any integer type whose values fit int64; doubles() f32, f64 or any integer type; booleans() boolean.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/blocks.h"
 #include "base/check.h"
@@ -14,6 +15,17 @@ namespace plumb::format::quantize {
 namespace {
 
 constexpr float kF16Max = 65504.0F;
+constexpr float kF32Max = std::numeric_limits<float>::max();
+
+void encode_f32(const float* value, std::uint8_t* out) { std::memcpy(out, value, 4); }
+void encode_f16(const float* value, std::uint8_t* out) {
+  const std::uint16_t bits = blocks::float_to_f16(*value);
+  std::memcpy(out, &bits, 2);
+}
+void encode_bf16(const float* value, std::uint8_t* out) {
+  const std::uint16_t bits = blocks::float_to_bf16(*value);
+  std::memcpy(out, &bits, 2);
+}
 
 // Error bounds: half a step, and a step is the range over the codes: 1/127 of the largest; 2/15 for 15 steps over a range of twice
 // the largest at most; for q4_0 the extreme stands at -8, so a step is 1/8 and the value at the other end may be a step short.
@@ -29,6 +41,9 @@ constexpr std::array kFormats = {
     Format{DType::q4_0,   encode_q4_0,         kF16Max,       1.0 / 8 * 1.02,   DType::q4_0},
     Format{DType::iq4_nl, encode_iq4_nl,       kF16Max,       12.0 / 113,       DType::iq4_nl},
     Format{DType::mxfp4,  encode_mxfp4,        0x1p127F,      1.0 / 6,          DType::mxfp4},
+    Format{DType::f32,    encode_f32,          kF32Max,       0,                DType::f32},
+    Format{DType::f16,    encode_f16,          kF16Max,       0x1p-11,          DType::f16},
+    Format{DType::bf16,   encode_bf16,         0x1p127F,      0x1p-8,           DType::bf16},
 };
 // clang-format on
 
@@ -80,9 +95,6 @@ double bits_per_weight(DType type) {
 
 bool can_decode(DType type) {
   switch (type) {
-    case DType::f32:
-    case DType::f16:
-    case DType::bf16:
     case DType::nvfp4: return true;
     default: return find_format(type) != nullptr;
   }

@@ -9,7 +9,7 @@
 
 namespace plumb::format::quantize {
 
-// A format that tensors are quantised to. One row of the table.
+// A format that tensors are written in, plain ones included. One row of the table.
 struct Format {
   DType type;
   void (*encode)(const float* values, std::uint8_t* block);  // dtype_info(type).block_elements values
@@ -22,7 +22,7 @@ struct Format {
 // subnormals of its block scales.
 std::span<const Format> formats();
 
-// Null for a type that nothing is quantised to.
+// Null for a type that nothing is written in.
 const Format* find_format(DType type);
 
 // Bits of one element, block scales included.

@@ -1,0 +1,39 @@
+// How far a model's predictions are from those of the model it was made from.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "plumb/status.h"
+
+namespace plumb::app {
+
+struct KlOptions {
+  std::string text;           // file of little-endian 16-bit token ids; empty: a text that the source itself writes
+  std::int32_t tokens = 4096; // positions compared, in whole windows
+  std::int32_t window = 512;
+  int threads = 0;
+  bool quiet = false;
+};
+
+// Over the positions of the text. The computation is float32 on both sides, so what differs is the weights.
+struct KlReport {
+  std::string text;         // what it was measured on, for people
+  std::uint64_t positions = 0;
+  double mean = 0, p99 = 0, max = 0;  // KL(source || result), nats
+  double top1_flips = 0;    // share of the positions
+  double source_nats = 0;   // per token of the text
+  double result_nats = 0;
+};
+
+// Opens both models and compares them window by window, so that the logits of one window are all that is kept.
+// Errors: those of opening and generating; invalid_argument for a text shorter than a window; shape_mismatch for other
+// vocabularies; cancelled.
+Result<KlReport> measure_kl(const std::string& source, const std::string& result, const KlOptions& options);
+
+std::string kl_text(const KlReport& report);
+nlohmann::ordered_json kl_json(const KlReport& report);
+
+}  // namespace plumb::app
