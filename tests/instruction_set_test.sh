@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Code for a newer instruction set stays where the table can leave it alone: in libplumb_kernels.a only functions of namespace
-# avx2 hold VEX instructions. One inline function compiled inside the target pragma and shared with the rest of the program
+# Code for a newer instruction set stays where the table can leave it alone: in libplumb_kernels.a only functions of the namespaces
+# avx2, avx_vnni, avx512 and amx hold VEX instructions, and those of avx2 none of AVX-512's registers. One inline function compiled inside the target pragma and shared with the rest of the program
 # would end it with an illegal instruction on an older machine. A planted one is found. usage: instruction_set_test.sh LIBRARY COMPILER
 set -euo pipefail
 library=$1 compiler=$2
@@ -19,7 +19,10 @@ vex_functions() {
 
 vex_functions "$library" >"$work/all"
 [[ $(grep -c 'cpu::avx2::' "$work/all") -ge 10 ]] || fail "no AVX2 kernels in $library: nothing was checked"
-if grep -v 'avx2' "$work/all"; then fail "these functions hold VEX instructions outside of namespace avx2"; fi
+if grep -vE 'cpu::(avx2|avx_vnni|avx512|amx)::' "$work/all"; then fail "these functions hold VEX instructions outside of their namespaces"; fi
+if objdump -dC --no-show-raw-insn "$library" | awk '/^[0-9a-f]+ <.*>:$/ { name = $0 } /%zmm/ && name !~ /cpu::(avx512|amx)::/ { print name }' | sort -u | grep .; then
+  fail "these functions hold AVX-512 instructions"
+fi
 
 cat >"$work/planted.cpp" <<'END'
 #pragma GCC target("avx2")

@@ -110,7 +110,7 @@ void Auditor::received(RequestId id, const Event& event) {
     }
     if (event.finish == Finish::deadline) ++happened_.deadlines;
     if (event.finish == Finish::error && event.error.code != ErrorCode::capacity) {
-      check("C7", g->blamed, [&] { return "a request ends for a fault that was not its: " + event.error.to_string(); });
+      check("C7", g->blamed || event.error.code == ErrorCode::device_lost, [&] { return "a request ends for a fault that was not its: " + event.error.to_string(); });
     }
     if (event.finish == Finish::error && event.error.code == ErrorCode::capacity) {
       ++happened_.capacity_ends;

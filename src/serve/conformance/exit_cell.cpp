@@ -7,8 +7,6 @@ namespace {
 
 constexpr std::int32_t kMostTurnsToStrike = 200;
 
-bool breaks_steps(Exit exit) { return exit == Exit::allocation || exit == Exit::fault || exit == Exit::lost; }
-
 Finish expected(Exit exit) {
   switch (exit) {
     case Exit::stop_token:
@@ -20,9 +18,9 @@ Finish expected(Exit exit) {
     case Exit::shutdown: return Finish::cancelled;
     case Exit::deadline: return Finish::deadline;
     case Exit::memory:
-    case Exit::allocation:
     case Exit::fault:
     case Exit::lost: return Finish::error;
+    case Exit::allocation:  // it does not come back, and so ends nobody
     case Exit::length:
     case Exit::retract:
     case Exit::flush:
@@ -113,7 +111,7 @@ void ExitCellRun::strike() {
     case Exit::disconnect: world_.act({.deed = Deed::drop, .of = subject_}); return;
     case Exit::deadline: world_.act({.deed = Deed::wait, .nth = static_cast<std::uint64_t>(cast_.subject.deadline_ms) + 1}); return;
     case Exit::allocation: world_.act({.deed = Deed::no_memory}); return;
-    case Exit::fault: world_.act({.deed = Deed::fault, .nth = 5}); return;  // in the middle of the step
+    case Exit::fault: world_.act({.deed = Deed::fault, .nth = 5, .row = subject_row_}); return;  // in the middle of the step
     case Exit::lost: world_.act({.deed = Deed::lose}); return;
     case Exit::flush: order(Deed::flush); return;
     case Exit::pause: order(Deed::pause); return;
@@ -123,7 +121,10 @@ void ExitCellRun::strike() {
 }
 
 // A fault belongs to the step that is submitted next: this one.
-void ExitCellRun::opened(const decode::StepTicket& /*ticket*/, bool /*ahead*/) {
+void ExitCellRun::opened(const decode::StepTicket& ticket, bool /*ahead*/) {
+  for (const decode::Share& share : ticket.plan().shares) {
+    if (is_subject(share.owner)) subject_row_ = share.first_row;
+  }
   if (striking_ && !struck_ && (exit_ == Exit::fault || exit_ == Exit::lost) && here()) strike();
 }
 
@@ -172,10 +173,9 @@ std::string ExitCellRun::judge() {
   if (exit_ == Exit::memory && subject.end.error.code != ErrorCode::capacity) return subject.end.error.to_string();
   if (exit_ == Exit::fault && subject.end.error.code != ErrorCode::device_fault) return subject.end.error.to_string();
   if (exit_ == Exit::lost && subject.end.error.code != ErrorCode::device_lost) return subject.end.error.to_string();
-  if (exit_ == Exit::allocation && subject.end.error.code != ErrorCode::out_of_memory) return subject.end.error.to_string();
   for (const std::int32_t other : others_) {
     const World::Asked& o = world_.asked(other);
-    const bool excused = (breaks_steps(exit_) && o.end.finish == Finish::error) || (exit_ == Exit::shutdown && o.end.finish == Finish::cancelled);
+    const bool excused = (exit_ == Exit::lost && o.end.finish == Finish::error) || (exit_ == Exit::shutdown && o.end.finish == Finish::cancelled);
     if (o.terminals != 1 || (o.end.finish != Finish::length && !excused)) return "another request ended by " + std::string(to_string(o.end.finish));
   }
   if (!auditor.violations().empty()) return auditor.violations().front().clause + ": " + auditor.violations().front().what;

@@ -55,6 +55,7 @@ class ExitCellRun final : private SchedulerWatch {
   bool striking_ = false;  // the subject has come
   bool struck_ = false;
   std::int32_t in_flight_ = 0;
+  std::int32_t subject_row_ = -1;   // its first row in the step that was planned last
   std::int32_t endings_ = 0;
   Finish finish_ = Finish::none;
   bool settled_chunk_ = false;      // of the subject's share that settled last
