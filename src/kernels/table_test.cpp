@@ -38,10 +38,10 @@ TEST(Table, NamesFollowTheGrammarAndAreUniqueWithinAnInstructionSet) {
     const std::string name = entry.kernel.name;
     EXPECT_TRUE(name.rfind("f32_", 0) == 0 || name.rfind("q8_", 0) == 0) << name;
     // <activations>_<weights or KV form>_<op>, and where an op has several kernels of one form, which of them: _serial, _grouped.
-    const std::string op = std::string("_") + entry.op->name;
-    const std::size_t at = name.find(op);
+    const std::string suffix = std::string("_") + entry.op->name;
+    const std::size_t at = name.find(suffix);
     ASSERT_NE(at, std::string::npos) << name;
-    EXPECT_TRUE(at + op.size() == name.size() || (name[at + op.size()] == '_' && entry.op == &op<AttentionArgs>())) << name;
+    EXPECT_TRUE(at + suffix.size() == name.size() || (name[at + suffix.size()] == '_' && entry.op == &op<AttentionArgs>())) << name;
     EXPECT_TRUE(seen.insert(name + "@" + std::string(to_string(entry.isa))).second) << name << " stands twice";
   }
 }
