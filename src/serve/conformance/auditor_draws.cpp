@@ -62,7 +62,9 @@ void Auditor::learn_failure(const decode::StepTicket& ticket, const decode::Step
     if (receipt.blamed == 0) g->suspect = share.end();
   }
   if (receipt.behind) return;
-  check("C7", receipt.blamed != 0 || shares.size() > 1, "a fault of a step with one request is nobody's");
+  // A lost device is nobody's fault, and ends everybody.
+  const bool lost = receipt.status.error().code == ErrorCode::device_lost;
+  check("C7", lost || receipt.blamed != 0 || shares.size() > 1, "a fault of a step with one request is nobody's");
   if (receipt.blamed != 0 && shares.size() > 1) ++happened_.named_faults;
 }
 

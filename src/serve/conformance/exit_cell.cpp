@@ -193,7 +193,10 @@ ExitCell ExitCellRun::run() {
   ExitCell cell{world_.options().loop, exit_, phase_, "clean", judge(), 0};
   if (cell.note.empty()) {
     const std::int32_t canary = world_.ask(cast_.canary);
-    if (!world_.rest()) cell.note = "a request that comes afterwards is not answered";
+    if (!world_.rest()) {
+      const auto& violations = world_.auditor().violations();
+      cell.note = "a request that comes afterwards is not answered" + (violations.empty() ? std::string() : ": " + violations.front().clause + ": " + violations.front().what);
+    }
     const Finish end = world_.asked(canary).end.finish;
     const Finish due = exit_ == Exit::shutdown ? Finish::cancelled : exit_ == Exit::lost ? Finish::error : Finish::length;
     if (cell.note.empty() && end != due) cell.note = "a request that comes afterwards ends by " + std::string(to_string(end));
