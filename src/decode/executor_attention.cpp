@@ -8,7 +8,7 @@ namespace plumb::decode {
 std::size_t Executor::choose_attention(Bound& bound, const StepPlan& plan) {
   kernels::AttentionArgs& args = *bound.attention;
   kernels::AttentionShape shape{.backend = queue_.info().backend,
-                                .isa = options_.isa,
+                                .isa = bound.uses[0].kernel->isa,
                                 .head_dim = args.kv.head_dim,
                                 .q_heads = args.q_heads,
                                 .kv_heads = args.kv.kv_heads,

@@ -58,7 +58,7 @@ AttentionChoice plan_attention(const AttentionRequest& request, const AttentionS
 
 const KernelEntry* attention_kernel(AttentionVariant variant, const void* args, device::Backend backend, Isa isa) {
   for (const KernelEntry& entry : all_kernels()) {
-    if (entry.op == &op<AttentionArgs>() && entry.kernel.backend == backend && entry.isa <= isa &&
+    if (entry.op == &op<AttentionArgs>() && entry.kernel.backend == backend && isa_includes(isa, entry.isa) &&
         std::string_view(entry.kernel.name).ends_with(to_string(variant)) && entry.accepts(args)) {
       return &entry;
     }

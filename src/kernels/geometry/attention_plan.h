@@ -34,7 +34,7 @@ Result<AttentionRequest> parse_attention(const std::string& text);
 // One launch.
 struct AttentionShape {
   device::Backend backend = device::Backend::cpu;
-  Isa isa = Isa::portable;
+  Isa isa = Isa::portable;  // of the kernels, not of the machine: sets without attention of their own take that of one below
   std::int32_t head_dim = 0;
   std::int32_t q_heads = 0;
   std::int32_t kv_heads = 0;
