@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "contract_exits.h"
+#include "contract_lattice.h"
 #include "decode/contract/contract.h"
 #include "decode/loop.h"
 #include "interrupt.h"
@@ -31,6 +32,7 @@ struct Options {
   bool check = false;
   bool mutants = false;
   bool exits = false;
+  bool lattice = false;
   bool markdown = false;
   bool accesses = false;
   std::uint64_t seed = 1;
@@ -175,11 +177,11 @@ Result<ExitCode> mutants(const Options& o, Console& console) {
 }
 
 Result<ExitCode> contract(const Options& o, Console& console) {
-  if (o.markdown) {
+  if (o.markdown && !o.lattice) {
     console.print(decode::contract_markdown());
     return ExitCode::ok;
   }
-  if (!o.check && !o.mutants && !o.exits && o.replay < 0) {
+  if (!o.check && !o.mutants && !o.exits && !o.lattice && o.replay < 0) {
     if (!console.json) {
       console.print(clause_table());
       return ExitCode::ok;
@@ -195,6 +197,7 @@ Result<ExitCode> contract(const Options& o, Console& console) {
   for (const std::string& loop : o.loops) {
     if (const auto parsed = decode::parse_loop(loop); !parsed.ok()) return usage_error("--loops", parsed.error().message, loop);
   }
+  if (o.lattice) return print_lattice(o.model, o.markdown, console);
   if (o.exits) return print_exit_matrix(o.model, o.loops, console);
   if (o.replay >= 0) return replay(o, console);
   return o.check ? check(o, console) : mutants(o, console);
@@ -208,7 +211,8 @@ Action add_contract(CLI::App& command) {
   auto* check = command.add_flag("--check", o->check, "run seeded workloads through each loop and check every clause on the way");
   auto* mutants = command.add_flag("--mutants", o->mutants, "delete and delay every tracked write, one at a time: each must be caught by a clause");
   auto* exits = command.add_flag("--exits", o->exits, "strike every exit in every phase of a request and look for residue");
-  command.add_flag("--markdown", o->markdown, "print docs/CONTRACT.md");
+  auto* lattice = command.add_flag("--lattice", o->lattice, "run one request in many ways: what is equal to what, and where the first difference is");
+  command.add_flag("--markdown", o->markdown, "print docs/CONTRACT.md; with --lattice, docs/EQUALITY.md");
   command.add_option("--replay", o->replay, "run the workload of one seed on a fresh engine; when it fails, shrink it")->excludes(check)->excludes(mutants);
   command.add_option("--seed", o->seed, "of the first workload")->capture_default_str();
   command.add_option("--workloads", o->workloads, "how many; for --mutants: at most, until the mutant is caught")->check(CLI::PositiveNumber)->capture_default_str();
@@ -219,6 +223,7 @@ Action add_contract(CLI::App& command) {
   command.add_option("--pool-pages", o->world.pool_pages, "pages of 16 positions in the full-attention pools")->check(CLI::PositiveNumber)->capture_default_str();
   check->excludes(mutants);
   exits->excludes(check)->excludes(mutants);
+  lattice->excludes(check)->excludes(mutants)->excludes(exits);
   return [o](Console& console) { return contract(*o, console); };
 }
 

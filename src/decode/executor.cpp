@@ -295,14 +295,15 @@ Status Executor::copy_states(device::Recorder& recorder, const std::vector<State
 }
 
 Status Executor::encode_phases(device::Recorder& recorder, const StepPlan& plan, std::int32_t ring, std::size_t first, std::size_t last) {
-  const auto rows = static_cast<std::uint64_t>(plan.batch.rows.size());
   std::size_t tap = 0;
   while (tap < options_.taps.size() && options_.taps[tap].phase < first) ++tap;
   for (std::size_t i = first; i < last; ++i) {
     PLUMB_TRY(encode_phase(recorder, bound_[i], plan));
     for (; tap < options_.taps.size() && options_.taps[tap].phase == i; ++tap) {
       const Tap& t = options_.taps[tap];
-      PLUMB_TRY(recorder.copy(ring_taps_[static_cast<std::size_t>(ring)][tap], 0, slots_[t.slot], 0, t.row_bytes * rows));
+      const std::uint64_t rows = t.over == kernels::RowCount::rows ? plan.batch.rows.size() : plan.batch.logits.size();
+      if (rows == 0) continue;
+      PLUMB_TRY(recorder.copy(ring_taps_[static_cast<std::size_t>(ring)][tap], 0, slots_[t.slot], t.offset, t.row_bytes * rows));
     }
   }
   return {};

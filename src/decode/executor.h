@@ -28,6 +28,8 @@ struct Tap {
   std::size_t phase = 0;       // copied after this phase of the program
   kernels::SlotId slot = kernels::kNoSlot;
   std::uint64_t row_bytes = 0;  // bytes per batch row (or logit row) of the slot
+  std::uint64_t offset = 0;     // of the first row in the slot
+  kernels::RowCount over = kernels::RowCount::rows;  // which rows those are
 };
 
 struct ExecutorOptions {
@@ -65,7 +67,7 @@ class [[nodiscard]] Submission {
   // The row of the step's batch in which the fault was seen that failed it, or -1 where it was seen in none in particular.
   // REQUIRES: wait() failed; `plan` is the step's.
   std::int32_t faulted_row(const StepPlan& plan) const;
-  // Bytes of tap `i`, REQUIRES wait() succeeded: [rows][row_bytes].
+  // Bytes of tap `i`, REQUIRES wait() succeeded: [rows or logit rows][row_bytes].
   std::span<const std::byte> tap(std::size_t i) const;
 
  private:

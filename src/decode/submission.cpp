@@ -37,7 +37,8 @@ std::int32_t Submission::faulted_row(const StepPlan& plan) const {
 
 std::span<const std::byte> Submission::tap(std::size_t i) const {
   const Buffer& buffer = executor_->ring_taps_[static_cast<std::size_t>(ring_)][i];
-  return {buffer.address, executor_->options_.taps[i].row_bytes * static_cast<std::uint64_t>(rows_)};
+  const Tap& tap = executor_->options_.taps[i];
+  return {buffer.address, tap.row_bytes * static_cast<std::uint64_t>(tap.over == kernels::RowCount::rows ? rows_ : logit_rows_)};
 }
 
 }  // namespace plumb::decode

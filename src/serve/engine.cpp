@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "model/arch/table.h"
 #include "model/decoder.h"
 #include "model/open_tokenizer.h"
@@ -111,7 +112,12 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   const std::unique_ptr<decode::Loop> shape = loop.entry->make(loop.k);
   decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .state_slots = state_slots, .keep_logits = true, .diag = o.diag,
                                    .attention = attention};
+  PLUMB_CHECK(!options.trace_routing || !options.trace_steps);
   if (options.trace_routing) executor.taps = impl->find_routers(lowered.program);
+  if (options.trace_steps) {
+    impl->outputs_ = decode::phase_outputs(lowered.program);
+    for (const decode::PhaseOutput& output : impl->outputs_) executor.taps.push_back(output.tap);
+  }
   PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads,
                                                      .pin = o.pin,
                                                      .checked = o.checked,
@@ -194,8 +200,8 @@ std::vector<decode::Tap> Engine::Impl::find_routers(const kernels::Program& prog
     if (phase.op != &kernels::op<kernels::RouteArgs>()) continue;
     const auto& args = *static_cast<const kernels::RouteArgs*>(phase.args.data());
     router_taps_.push_back({phase.layer, args.expert_count, args.top_k, taps.size()});
-    taps.push_back({i, args.logits.slot, static_cast<std::uint64_t>(args.expert_count) * 4});
-    taps.push_back({i, args.experts.slot, static_cast<std::uint64_t>(args.top_k) * 4});
+    taps.push_back({.phase = i, .slot = args.logits.slot, .row_bytes = static_cast<std::uint64_t>(args.expert_count) * 4});
+    taps.push_back({.phase = i, .slot = args.experts.slot, .row_bytes = static_cast<std::uint64_t>(args.top_k) * 4});
   }
   return taps;
 }

@@ -10,6 +10,7 @@
 #include "base/cell.h"
 #include "base/clock.h"
 #include "decode/executor.h"
+#include "decode/outputs.h"
 #include "device/cpu/cpu_queue.h"
 #include "format/checkpoint.h"
 #include "kv/layout.h"
@@ -29,6 +30,7 @@ class Engine::Impl {
   struct OpenOptions {
     EngineOptions engine;
     bool trace_routing = false;  // keep the routers' outputs of every step, for generate()'s `on_route`
+    bool trace_steps = false;    // keep what every phase of every step computed, for SchedulerWatch::ran()
     // For simulations: the device runs on the thread that waits (and `hold`s completions back), and time is theirs. The clock
     // outlives the engine.
     bool inline_device = false;
@@ -50,6 +52,8 @@ class Engine::Impl {
   const model::DecoderSpec& spec() const { return spec_; }
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   const kv::KvLayout& layout() const { return layout_; }
+  // What is kept with trace_steps, one tap each; empty otherwise.
+  const std::vector<decode::PhaseOutput>& outputs() const { return outputs_; }
   const decode::Executor& executor() const { return *executor_; }
   decode::Executor& executor() { return *executor_; }
   kv::PrefixTree* tree() { return tree_.get(); }
@@ -83,6 +87,7 @@ class Engine::Impl {
   CellContext context_;
   kv::StepClock steps_;
   std::vector<RouterTap> router_taps_;
+  std::vector<decode::PhaseOutput> outputs_;
   std::unique_ptr<device::CpuQueue> queue_;
   std::unique_ptr<decode::Executor> executor_;
   std::vector<std::unique_ptr<kv::PagePool>> pools_;  // by layer class

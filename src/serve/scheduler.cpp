@@ -113,6 +113,7 @@ void Scheduler::settle(std::size_t count) {
     const Flight& flight = flights_.get().front();
     Result<decode::StepOutput> result = flight.refused.ok() ? flight.submission.wait() : Result<decode::StepOutput>(flight.refused.error());
     if (failure) result = failure->error;  // what ran behind a step that failed stands on what that one lost
+    if (watch_ != nullptr && result.ok()) watch_->ran(flight.ticket, flight.submission);
     decode::StepReceipt receipt = [&] {
       const ActivityScope scope(parts_.context, Activity::settle);
       return book_.settle(flight.ticket, result);

@@ -56,6 +56,8 @@ class SchedulerWatch {
   virtual void refused(const RequestState& /*request*/) {}  // the head of the queue does not fit now
   virtual void opened(const decode::StepTicket& /*ticket*/, bool /*ahead*/) {}
   virtual void launched(const decode::StepTicket& /*ticket*/) {}  // the device has it, or has refused it: it is in flight either way
+  // It has run; what it computed can be looked at before the next step overwrites it.
+  virtual void ran(const decode::StepTicket& /*ticket*/, const decode::Submission& /*submission*/) {}
   virtual void counted(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& /*receipt*/) {}  // by the book; not delivered yet
   virtual void settled(const decode::StepTicket& /*ticket*/, const decode::StepReceipt& /*receipt*/) {}  // delivered too
   virtual void retracting(const RequestState& /*request*/) {}  // it still holds what it is about to give

@@ -92,6 +92,7 @@ class WatchList final : public SchedulerWatch {
   void refused(const RequestState& r) override { each([&](SchedulerWatch& w) { w.refused(r); }); }
   void opened(const decode::StepTicket& t, bool ahead) override { each([&](SchedulerWatch& w) { w.opened(t, ahead); }); }
   void launched(const decode::StepTicket& t) override { each([&](SchedulerWatch& w) { w.launched(t); }); }
+  void ran(const decode::StepTicket& t, const decode::Submission& s) override { each([&](SchedulerWatch& w) { w.ran(t, s); }); }
   void counted(const decode::StepTicket& t, const decode::StepReceipt& r) override { each([&](SchedulerWatch& w) { w.counted(t, r); }); }
   void settled(const decode::StepTicket& t, const decode::StepReceipt& r) override { each([&](SchedulerWatch& w) { w.settled(t, r); }); }
   void retracting(const RequestState& r) override { each([&](SchedulerWatch& w) { w.retracting(r); }); }
