@@ -5,12 +5,15 @@
 namespace plumb::conformance {
 namespace {
 
-// Bounds of what is not bit-equal. Rounded activations: the budget of docs/QUALITY.md. Another instruction set computes the same sums in
-// another order, in float32: rounding alone.
-constexpr double kActMean = 2e-3;
+// Bounds of what is not bit-equal. Rounded activations: five times the budget that docs/QUALITY.md sets for real text, since here are a few
+// positions of made-up text, also of models that were never trained. Another instruction set computes the same sums in another order, in
+// float32: rounding alone, unless activations are rounded to bytes, where the last bit of a float can move a byte by one.
+constexpr double kActMean = 1e-2;
 constexpr double kActMax = 0.5;
 constexpr double kRoundingMean = 1e-8;
 constexpr double kRoundingMax = 1e-6;
+constexpr double kMovedByteMean = 1e-4;
+constexpr double kMovedByteMax = 1e-2;
 
 }  // namespace
 
@@ -36,10 +39,10 @@ std::vector<Arm> lattice_arms(const LatticeOptions& o) {
   };
   add("restart", "a new engine", [](Arm&) {});
   for (const std::int32_t n : {2, 4, 8}) {
-    add("batch size", std::to_string(n) + " requests", [&](Arm& a) { a.after = n - 1, a.options.max_requests = n; });
+    add("batch size", std::to_string(n) + " requests", [&](Arm& a) { a.after = n - 1, a.options.max_requests = n, a.options.context *= n; });
   }
   for (const std::int32_t place : {0, 2, 4}) {
-    add("place in the batch", std::to_string(place + 1) + " of 5", [&](Arm& a) { a.before = place, a.after = 4 - place, a.options.max_requests = 5; });
+    add("place in the batch", std::to_string(place + 1) + " of 5", [&](Arm& a) { a.before = place, a.after = 4 - place, a.options.max_requests = 5, a.options.context *= 5; });
   }
   for (const std::int32_t rows : {1, 7, 256}) {
     add("chunk split", std::to_string(rows) + (rows == 1 ? " row" : " rows"), [&](Arm& a) { a.options.chunk_rows = rows; });
@@ -64,12 +67,16 @@ std::vector<Arm> lattice_arms(const LatticeOptions& o) {
   add("session", "saved, and restored by a new engine", [&](Arm& a) { cached(a), a.start = Arm::Start::session; });
   add("all at once", "chained:4, 3 of 6, chunks of 24, 2 threads, warm", [&](Arm& a) {
     cached(a), a.start = Arm::Start::repeat, a.before = 2, a.after = 3;
-    a.options.loop = "chained:4", a.options.max_requests = 6, a.options.chunk_rows = 24, a.options.threads = 2;
+    a.options.loop = "chained:4", a.options.max_requests = 6, a.options.context *= 6, a.options.chunk_rows = 24, a.options.threads = 2;
   });
   const char* other = o.act == "q8" ? "f32" : "q8";
   add("activations", std::string(other) + " against " + o.act, [&](Arm& a) { a.options.act = other, a.exact = o.act == "q8", a.own_class = true, a.kl_bound = kActMean, a.kl_max_bound = kActMax; });
   if (kernels::best_isa() != kernels::Isa::portable) {
-    add("instruction set", "portable", [](Arm& a) { a.options.isa = "portable", a.own_class = true, a.kl_bound = kRoundingMean, a.kl_max_bound = kRoundingMax; });
+    add("instruction set", "portable", [&](Arm& a) {
+      a.options.isa = "portable", a.own_class = true;
+      a.kl_bound = o.act == "q8" ? kMovedByteMean : kRoundingMean;
+      a.kl_max_bound = o.act == "q8" ? kMovedByteMax : kRoundingMax;
+    });
   }
   return arms;
 }

@@ -68,7 +68,9 @@ struct Runner {
     if (arm.start == Arm::Start::cold || arm.start == Arm::Start::teacher) return {};
     if (arm.start == Arm::Start::branch) {
       const auto more = some_text(77, options.answer, vocab());
-      request.prompt_ids.resize(request.prompt_ids.size() - 20);
+      request.prompt_ids.resize((request.prompt_ids.size() - 12) / 16 * 16);  // whole pages: states are kept at their ends
+      // A recurrent state is kept where a prompt or an answer ends, so there the text up to the branch was a prompt once.
+      if (run.engine->aux() != nullptr) PLUMB_TRY(aside(request));
       request.prompt_ids.insert(request.prompt_ids.end(), more.begin(), more.end());
     }
     PLUMB_TRY(aside(request));
