@@ -12,6 +12,8 @@
 namespace plumb {
 namespace {
 
+using test::Answer;
+using test::drain;
 using test::heldout;
 
 Engine open(EngineOptions options = {}) {
@@ -20,27 +22,6 @@ Engine open(EngineOptions options = {}) {
   auto engine = Engine::open(test::kStoryModel, options);
   EXPECT_TRUE(engine.ok()) << engine.error().to_string();
   return std::move(engine).value();
-}
-
-struct Answer {
-  std::vector<std::int32_t> ids;
-  std::vector<std::uint64_t> digests;
-  std::string text;
-  Event end;
-};
-
-Answer drain(Stream& stream) {
-  Answer a;
-  Event e;
-  while (stream.next(e)) {
-    if (e.kind == EventKind::token) {
-      a.ids.push_back(e.token);
-      a.digests.push_back(e.logit_digest);
-    }
-    a.text += e.text;
-    if (e.kind == EventKind::finished) a.end = e;
-  }
-  return a;
 }
 
 Request plain(std::size_t from, std::int32_t tokens) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "plumb/plumb.h"
+
 namespace plumb::test {
 
 inline const std::string kStoryModel = PLUMB_SOURCE_DIR "/models/story";
@@ -20,6 +22,28 @@ inline std::vector<std::int32_t> heldout(std::size_t from, std::size_t n) {
   file.read(reinterpret_cast<char*>(raw.data()), static_cast<std::streamsize>(n * 2));
   EXPECT_TRUE(file.good());
   return {raw.begin(), raw.end()};
+}
+
+// What a stream gave, to its end.
+struct Answer {
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint64_t> digests;
+  std::string text;
+  Event end;
+};
+
+inline Answer drain(Stream& stream) {
+  Answer a;
+  Event e;
+  while (stream.next(e)) {
+    if (e.kind == EventKind::token) {
+      a.ids.push_back(e.token);
+      a.digests.push_back(e.logit_digest);
+    }
+    a.text += e.text;
+    if (e.kind == EventKind::finished) a.end = e;
+  }
+  return a;
 }
 
 }  // namespace plumb::test

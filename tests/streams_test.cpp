@@ -16,6 +16,8 @@ namespace plumb {
 namespace {
 
 const std::string& kModel = test::kStoryModel;
+using test::Answer;
+using test::drain;
 using test::heldout;
 
 Engine open(EngineOptions options = {}) {
@@ -24,27 +26,6 @@ Engine open(EngineOptions options = {}) {
   auto engine = Engine::open(kModel, options);
   EXPECT_TRUE(engine.ok()) << engine.error().to_string();
   return std::move(engine).value();
-}
-
-struct Answer {
-  std::vector<std::int32_t> ids;
-  std::vector<std::uint64_t> digests;
-  std::string text;
-  Event end;
-};
-
-Answer drain(Stream& stream) {
-  Answer a;
-  Event e;
-  while (stream.next(e)) {
-    if (e.kind == EventKind::token) {
-      a.ids.push_back(e.token);
-      a.digests.push_back(e.logit_digest);
-    }
-    a.text += e.text;
-    if (e.kind == EventKind::finished) a.end = e;
-  }
-  return a;
 }
 
 Request ask(std::size_t from, std::size_t n, std::int32_t tokens) {

@@ -10,17 +10,4 @@
 #include "kernels/cpu/generic/attention_chunk.h"
 #include "kernels/cpu/generic/attention.h"
 #include "kernels/cpu/generic/attention_tiled.h"
-
-#define PLUMB_KV_FORM(F)                                                     \
-  template void attention_serial<F>(const AttentionArgs&, device::Worker&);  \
-  template void attention_grouped<F>(const AttentionArgs&, device::Worker&); \
-  template void attention_seqpar<F>(const AttentionArgs&, device::Worker&);  \
-  template void attention_tiled<F>(const AttentionArgs&, device::Worker&);   \
-  template void kv_append<F>(const KvAppendArgs&, device::Worker&)
-
-namespace plumb::kernels::cpu::portable {
-PLUMB_KV_FORM(KvFormat::f32);
-PLUMB_KV_FORM(KvFormat::f16);
-PLUMB_KV_FORM(KvFormat::bf16);
-PLUMB_KV_FORM(KvFormat::q8);
-}  // namespace plumb::kernels::cpu::portable
+#include "kernels/cpu/generic/attention_forms.h"
