@@ -21,7 +21,9 @@ void expect_promises(const std::vector<ArmResult>& results) {
   for (const ArmResult& r : results) {
     EXPECT_TRUE(r.ok) << r.axis << ", " << r.name << ": " << r.verdict << ", " << r.equal << " of " << r.positions << " positions, " << r.witness
                       << (r.first ? ", first difference: " + r.first->to_string() : "") << ", KL " << r.kl_mean << " and " << r.kl_max;
-    if (r.promised && r.verdict != "does not apply") EXPECT_GT(r.positions, 0) << r.axis;
+    if (r.promised && r.verdict != "does not apply") {
+      EXPECT_GT(r.positions, 0) << r.axis;
+    }
   }
 }
 
