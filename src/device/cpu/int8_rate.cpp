@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -60,7 +61,9 @@ __attribute__((target("avx512f,avx512vnni"))) std::uint64_t run_avx512_vnni(std:
     for (int s = 0; s < kSums; ++s) sums[s] = _mm512_dpbusd_epi32(sums[s], weights, codes);
   }
   for (int s = 1; s < kSums; ++s) sums[0] = _mm512_add_epi32(sums[0], sums[s]);
-  return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm512_castsi512_si128(sums[0]))) | 1;
+  std::uint64_t words[8];
+  std::memcpy(words, &sums[0], sizeof words);
+  return words[0] | 1;
 }
 
 Pass best_pass() {
