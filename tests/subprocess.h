@@ -87,7 +87,7 @@ inline Finished run_plumb(std::vector<std::string> arguments, const std::string&
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string pattern = std::filesystem::temp_directory_path().string() + "/plumb-test-XXXXXX";
+    std::string pattern = std::filesystem::temp_directory_path().string() + "/plumb-test-" + std::string(6, 'X');  // mkdtemp fills the last six
     if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
   }
   ~ScratchFolder() {

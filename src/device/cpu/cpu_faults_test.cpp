@@ -362,8 +362,12 @@ TEST(CpuDeadline, SlowKernelLosesTheDeviceAndItsMemoryStays) {
     const GateArgs args{&state, bank->buffer(0).as<float>()};
     ASSERT_TRUE(buffer->launch(launch_of(kGate, args)).ok());
     ASSERT_TRUE(buffer->launch(launch_of(kGate, args)).ok());
+    CommandBuffer next = begin(*queue);
+    ASSERT_TRUE(next->launch(launch_of(kNothing, SeenArgs{})).ok());
     const Completion slow = queue->submit(std::move(buffer));
+    const Completion behind = queue->submit(std::move(next));
     EXPECT_EQ(slow.wait().error().code, ErrorCode::deadline_exceeded);
+    EXPECT_EQ(behind.wait().error().code, ErrorCode::device_lost) << "every worker is in the kernel, and the wait itself must know";
     EXPECT_TRUE(slow.records().empty());
     EXPECT_EQ(queue->begin({}).error().code, ErrorCode::device_lost);
     bank.reset();
