@@ -8,10 +8,9 @@
 #include <stdexcept>
 
 #include "base/blocks.h"
-#include "format/checkpoint.h"
+#include "checkpoints.h"
 #include "model/arch/table.h"
 #include "model/open_tokenizer.h"
-#include "subprocess.h"
 #include "text/vocab_source.h"
 
 namespace plumb {
@@ -19,22 +18,11 @@ namespace {
 
 using nlohmann::json;
 using test::Finished;
+using test::open_checkpoint;
+using test::run_json;
 using test::run_plumb;
 
 const std::string kStory = PLUMB_SOURCE_DIR "/models/story";
-
-json run_json(std::vector<std::string> arguments, int status = 0) {
-  arguments.insert(arguments.begin() + 1, {"--json", "-q"});
-  const Finished done = run_plumb(arguments);
-  EXPECT_EQ(done.status, status) << done.out.substr(0, 2000) << done.err;
-  return json::parse(done.out, nullptr, false);
-}
-
-format::Checkpoint open(const std::string& path) {
-  auto checkpoint = format::Checkpoint::open(path);
-  if (!checkpoint.ok()) throw std::runtime_error(checkpoint.error().to_string());
-  return std::move(checkpoint).value();
-}
 
 std::string bytes_of(const format::TensorView& tensor) {
   return {reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()};
@@ -65,8 +53,8 @@ TEST(Convert, StoryKeepsEveryNumber) {
   EXPECT_EQ(done.at("family"), "gpt_oss");
   EXPECT_EQ(done.at("tokens"), 4096);
 
-  const format::Checkpoint from = open(kStory);
-  const format::Checkpoint to = open(file);
+  const format::Checkpoint from = open_checkpoint(kStory);
+  const format::Checkpoint to = open_checkpoint(file);
   EXPECT_EQ(to.tensors().size(), done.at("tensors").size());
   const auto spec_from = model::read_spec(from);
   const auto spec_to = model::read_spec(to);
@@ -142,14 +130,14 @@ TEST(Convert, EqualsTheSyntheticTwin) {
 TEST(Convert, RequantizesWhenAsked) {
   const test::ScratchFolder scratch;
   run_json({"convert", kStory, scratch.file("q8.gguf"), "--attn", "q8_0"});
-  const format::Checkpoint to = open(scratch.file("q8.gguf"));
+  const format::Checkpoint to = open_checkpoint(scratch.file("q8.gguf"));
   EXPECT_EQ(to.find("output.weight")->dtype, DType::q8_0);
   EXPECT_EQ(to.find("blk.0.ffn_gate_inp.weight")->dtype, DType::f32);
   const auto spec = model::read_spec(to);
   ASSERT_TRUE(spec.ok());
   EXPECT_TRUE(model::read_weights(to, spec.value()).ok());
   // Against the codec itself.
-  const format::Checkpoint from = open(kStory);
+  const format::Checkpoint from = open_checkpoint(kStory);
   const auto* source = reinterpret_cast<const std::uint16_t*>(from.find("lm_head.weight")->data.data());
   float values[32];
   std::uint8_t block[34];
@@ -176,7 +164,7 @@ class Changed {
   void poke(const std::string& tensor, std::uint64_t offset, const std::string& bytes) const {
     std::uint64_t at = 0;
     {
-      const format::Checkpoint c = open(path());
+      const format::Checkpoint c = open_checkpoint(path());
       at = c.find(tensor)->offset + offset;
     }
     std::fstream file(path() + "/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
@@ -285,7 +273,7 @@ TEST(Convert, Llama2c) {
     write_file(scratch.file("t.bin"), f.tokenizer);
     const json done = run_json({"convert", scratch.file("m.bin"), scratch.file("m.gguf"), "--tokenizer", scratch.file("t.bin")});
     EXPECT_EQ(done.at("family"), "llama");
-    const format::Checkpoint to = open(scratch.file("m.gguf"));
+    const format::Checkpoint to = open_checkpoint(scratch.file("m.gguf"));
     const auto spec = model::read_spec(to);
     ASSERT_TRUE(spec.ok()) << spec.error().to_string();
     EXPECT_EQ(spec->tied_head, tied);

@@ -16,6 +16,8 @@ namespace {
 const std::string& kModel = test::kStoryModel;
 constexpr const char* kPrompt = "The old man looked at the sea and";
 
+using test::Answer;
+using test::ask;
 using test::heldout;
 
 Engine open(EngineOptions options = {}) {
@@ -24,28 +26,6 @@ Engine open(EngineOptions options = {}) {
   auto engine = Engine::open(kModel, options);
   EXPECT_TRUE(engine.ok()) << engine.error().to_string();
   return std::move(engine).value();
-}
-
-struct Answer {
-  std::vector<std::int32_t> ids;
-  std::vector<std::uint64_t> digests;
-  std::string text;
-  Event end;
-};
-
-Answer ask(Engine& engine, const Request& request) {
-  Answer answer;
-  auto end = engine.generate(request, [&](const Event& event) {
-    if (event.kind == EventKind::token) {
-      answer.ids.push_back(event.token);
-      answer.digests.push_back(event.logit_digest);
-    }
-    answer.text += event.text;
-    return true;
-  });
-  EXPECT_TRUE(end.ok()) << end.error().to_string();
-  if (end.ok()) answer.end = *end;
-  return answer;
 }
 
 Request greedy(std::int32_t tokens) { return {.prompt = kPrompt, .max_tokens = tokens, .ignore_eos = true}; }

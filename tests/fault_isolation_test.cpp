@@ -7,20 +7,13 @@
 
 #include "plumb/plumb.h"
 #include "serve/engine_impl.h"
-#include "story.h"
-#include "subprocess.h"
+#include "story_or_hybrid.h"
 
 namespace plumb {
 namespace {
 
 using device::FaultPoint;
-
-struct Answer {
-  std::vector<std::int32_t> ids;
-  std::vector<std::uint64_t> digests;
-  Event end;
-  bool operator==(const Answer& o) const { return ids == o.ids && digests == o.digests && end.finish == o.end.finish; }
-};
+using test::Answer;
 
 // Says what a step about to be submitted shall die of.
 class Saboteur final : public SchedulerWatch {
@@ -61,19 +54,8 @@ const decode::Share* share_of(const decode::StepTicket& ticket, RequestId id) {
   return nullptr;
 }
 
-struct Setting {
-  const char* loop;
-  bool hybrid;
-};
-
-class Isolation : public testing::TestWithParam<Setting> {
+class Isolation : public test::StoryOrHybrid {
  protected:
-  void SetUp() override {
-    if (!GetParam().hybrid) return;
-    model_ = scratch_.path() + "/model";
-    const auto made = test::run_plumb({"synth", "--preset", "hybrid-tiny", "--hf", model_});
-    ASSERT_EQ(made.status, 0) << made.err;
-  }
   Engine open(std::int32_t max_requests = 4) const {
     auto engine = Engine::open(model_, {.threads = 2, .context = 512, .chunk_rows = 48, .max_requests = max_requests, .loop = GetParam().loop});
     EXPECT_TRUE(engine.ok()) << engine.error().to_string();
@@ -96,17 +78,8 @@ class Isolation : public testing::TestWithParam<Setting> {
   static std::vector<Answer> run(Engine& engine, const std::vector<Request>& requests) {
     std::vector<Stream> streams;
     for (const Request& r : requests) streams.push_back(engine.submit(r).value());
-    std::vector<Answer> answers(requests.size());
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      Event e;
-      while (streams[i].next(e)) {
-        if (e.kind == EventKind::token) {
-          answers[i].ids.push_back(e.token);
-          answers[i].digests.push_back(e.logit_digest);
-        }
-        if (e.kind == EventKind::finished) answers[i].end = e;
-      }
-    }
+    std::vector<Answer> answers;
+    for (Stream& stream : streams) answers.push_back(test::drain(stream));
     return answers;
   }
   std::vector<Answer> undisturbed() const {
@@ -143,12 +116,8 @@ class Isolation : public testing::TestWithParam<Setting> {
       EXPECT_TRUE(std::equal(answers[i].digests.begin(), answers[i].digests.end(), expected[i].digests.begin()));
     }
   }
-  std::string model_ = test::kStoryModel;
-  test::ScratchFolder scratch_;
 };
-INSTANTIATE_TEST_SUITE_P(Engine, Isolation,
-                         testing::Values(Setting{"standard", false}, Setting{"chained:4", false}, Setting{"standard", true}, Setting{"chained:4", true}),
-                         [](const auto& tested) { return std::string(tested.param.hybrid ? "hybrid_" : "story_") + (tested.param.loop[0] == 's' ? "standard" : "chained"); });
+INSTANTIATE_TEST_SUITE_P(Engine, Isolation, test::kBothModelsBothLoops, test::setting_name);
 
 // The fault comes wherever request 3 is, from some position on, and says nothing about whose it is.
 TEST_P(Isolation, WithoutANameTheGuiltyIsFoundByTryingEachAlone) {

@@ -13,28 +13,14 @@
 namespace plumb {
 namespace {
 
-struct Answer {
-  std::vector<std::int32_t> ids;
-  std::vector<std::uint64_t> digests;
-  Event end;
-};
+using test::Answer;
 
 Answer ask(Engine& engine, std::vector<std::int32_t> prompt, std::int32_t tokens) {
   Request r;
   r.prompt_ids = std::move(prompt);
   r.max_tokens = tokens;
   r.ignore_eos = true;
-  Answer a;
-  const auto end = engine.generate(r, [&](const Event& e) {
-    if (e.kind == EventKind::token) {
-      a.ids.push_back(e.token);
-      a.digests.push_back(e.logit_digest);
-    }
-    return true;
-  });
-  EXPECT_TRUE(end.ok()) << end.error().to_string();
-  if (end.ok()) a.end = *end;
-  return a;
+  return test::ask(engine, r);
 }
 
 class HybridSession : public testing::TestWithParam<const char*> {

@@ -8,32 +8,20 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "format/checkpoint.h"
+#include "checkpoints.h"
 #include "format/quantize/quantize.h"
 #include "model/arch/table.h"
-#include "subprocess.h"
 
 namespace plumb {
 namespace {
 
 using nlohmann::json;
 using test::Finished;
+using test::open_checkpoint;
+using test::run_json;
 using test::run_plumb;
 
 const std::string kStory = PLUMB_SOURCE_DIR "/models/story";
-
-json run_json(std::vector<std::string> arguments, int status = 0) {
-  arguments.insert(arguments.begin() + 1, {"--json", "-q"});
-  const Finished done = run_plumb(arguments);
-  EXPECT_EQ(done.status, status) << done.out.substr(0, 2000) << done.err;
-  return json::parse(done.out, nullptr, false);
-}
-
-format::Checkpoint open(const std::string& path) {
-  auto checkpoint = format::Checkpoint::open(path);
-  if (!checkpoint.ok()) throw std::runtime_error(checkpoint.error().to_string());
-  return std::move(checkpoint).value();
-}
 
 std::vector<float> values_of(const format::TensorView& tensor) {
   std::vector<float> out(tensor.elements());
@@ -53,11 +41,11 @@ TEST(QuantizeModel, EveryFormatOfTheStoryModelLoadsAndStatesItsErrors) {
   const std::map<std::string, double> bound = {{"q8_0", 0.01},  {"q6_k", 0.025},   {"q5_k", 0.05}, {"q4_k", 0.10}, {"q4_1", 0.10},
                                                {"q4_0", 0.115}, {"iq4_nl", 0.105}, {"mxfp4", 0.16}};
   const test::ScratchFolder scratch;
-  const format::Checkpoint source = open(kStory);
+  const format::Checkpoint source = open_checkpoint(kStory);
   for (const auto& [format, most] : bound) {
     const std::string file = scratch.file(format + ".gguf");
     const json done = run_json({"convert", kStory, "-o", file, "--quantize", format, "--kl", "off"});
-    const format::Checkpoint made = open(file);
+    const format::Checkpoint made = open_checkpoint(file);
     int quantised = 0;
     for (const json& row : done.at("tensors")) {
       const std::string name = row.at("name");
@@ -133,7 +121,7 @@ TEST(QuantizeModel, APatternDecidesOverTheFormat) {
   EXPECT_EQ(row_of(done, "blk.1.attn_q.weight").at("dtype"), "f16");
   EXPECT_EQ(row_of(done, "blk.0.attn_v.weight").at("dtype"), "q4_k");
   EXPECT_EQ(row_of(done, "blk.0.ffn_gate_inp.weight").at("dtype"), "bf16");
-  const format::Checkpoint made = open(scratch.file("m.gguf"));
+  const format::Checkpoint made = open_checkpoint(scratch.file("m.gguf"));
   EXPECT_TRUE(model::read_weights(made, model::read_spec(made).value()).ok());
 
   for (const auto& [bad, status] : {std::pair{"output.weight", 2}, {"output.weight=q3_k", 2}, {"=q4_0", 2}, {"no_such.*=q4_0", 1}, {"*.bias=q4_0", 1}}) {
@@ -153,7 +141,7 @@ TEST(QuantizeModel, RequantisesAGgufAndKeepsItsKeys) {
   EXPECT_EQ(row_of(done, "blk.0.attn_q.weight").at("action"), "requantized");
   EXPECT_EQ(row_of(done, "blk.0.ffn_up_exps.weight").at("dtype"), "mxfp4");
   EXPECT_EQ(done.at("warnings").size(), 3U) << done.at("warnings");
-  const format::Checkpoint before = open(scratch.file("s.gguf")), after = open(scratch.file("q.gguf"));
+  const format::Checkpoint before = open_checkpoint(scratch.file("s.gguf")), after = open_checkpoint(scratch.file("q.gguf"));
   ASSERT_EQ(before.tensors().size(), after.tensors().size());
   for (const format::MetaEntry& entry : before.metadata().entries()) {
     const format::MetaEntry* same = after.metadata().find(entry.key);
@@ -174,7 +162,7 @@ TEST(QuantizeModel, ANumberThatCannotBeEncodedLeavesNoFile) {
   run_json({"synth", "--hf", scratch.file("m"), "--layers", "2"});
   std::uint64_t at = 0;
   {
-    const format::Checkpoint c = open(scratch.file("m"));
+    const format::Checkpoint c = open_checkpoint(scratch.file("m"));
     at = c.find("lm_head.weight")->offset + 2 * 777;
   }
   {

@@ -6,43 +6,22 @@
 
 #include "plumb/plumb.h"
 #include "serve/engine_impl.h"
-#include "story.h"
-#include "subprocess.h"
+#include "story_or_hybrid.h"
 
 namespace plumb {
 namespace {
 
-struct Setting {
-  const char* loop;
-  bool hybrid;
-};
+using test::Answer;
 
-class Retraction : public testing::TestWithParam<Setting> {
+class Retraction : public test::StoryOrHybrid {
  protected:
-  void SetUp() override {
-    if (!GetParam().hybrid) return;
-    model_ = scratch_.path() + "/model";
-    const auto made = test::run_plumb({"synth", "--preset", "hybrid-tiny", "--hf", model_});
-    ASSERT_EQ(made.status, 0) << made.err;
-  }
   std::unique_ptr<Engine::Impl> open(std::int32_t pool_pages) const {
     auto engine = Engine::Impl::open(model_, {.engine = {.threads = 2, .context = 512, .chunk_rows = 32, .max_requests = 3, .loop = GetParam().loop}, .pool_pages = pool_pages});
     EXPECT_TRUE(engine.ok()) << engine.error().to_string();
     return *std::move(engine);
   }
-  std::string model_ = test::kStoryModel;
-  test::ScratchFolder scratch_;
 };
-INSTANTIATE_TEST_SUITE_P(Engine, Retraction,
-                         testing::Values(Setting{"standard", false}, Setting{"chained:4", false}, Setting{"standard", true}, Setting{"chained:4", true}),
-                         [](const auto& tested) { return std::string(tested.param.hybrid ? "hybrid_" : "story_") + (tested.param.loop[0] == 's' ? "standard" : "chained"); });
-
-struct Answer {
-  std::vector<std::int32_t> ids;
-  std::vector<std::uint64_t> digests;
-  std::string text;
-  Event end;
-};
+INSTANTIATE_TEST_SUITE_P(Engine, Retraction, test::kBothModelsBothLoops, test::setting_name);
 
 std::vector<Answer> run(Engine::Impl& engine, const std::vector<Request>& requests) {
   std::vector<RequestId> ids;
@@ -50,14 +29,7 @@ std::vector<Answer> run(Engine::Impl& engine, const std::vector<Request>& reques
   std::vector<Answer> answers(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     Event e;
-    while (engine.core().next(ids[i], e)) {
-      if (e.kind == EventKind::token) {
-        answers[i].ids.push_back(e.token);
-        answers[i].digests.push_back(e.logit_digest);
-      }
-      answers[i].text += e.text;
-      if (e.kind == EventKind::finished) answers[i].end = e;
-    }
+    while (engine.core().next(ids[i], e)) answers[i].take(e);
   }
   return answers;
 }

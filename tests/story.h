@@ -24,25 +24,39 @@ inline std::vector<std::int32_t> heldout(std::size_t from, std::size_t n) {
   return {raw.begin(), raw.end()};
 }
 
-// What a stream gave, to its end.
+// What a request gave. Equal: the same tokens, drawn from logits of the same bits, and the same end.
 struct Answer {
   std::vector<std::int32_t> ids;
   std::vector<std::uint64_t> digests;
   std::string text;
   Event end;
+
+  void take(const Event& e) {
+    if (e.kind == EventKind::token) {
+      ids.push_back(e.token);
+      digests.push_back(e.logit_digest);
+    }
+    text += e.text;
+    if (e.kind == EventKind::finished) end = e;
+  }
+  bool operator==(const Answer& o) const { return ids == o.ids && digests == o.digests && end.finish == o.end.finish; }
 };
+
+inline Answer ask(Engine& engine, const Request& request) {
+  Answer a;
+  const auto end = engine.generate(request, [&](const Event& e) {
+    a.take(e);
+    return true;
+  });
+  EXPECT_TRUE(end.ok()) << end.error().to_string();
+  if (end.ok()) a.end = *end;
+  return a;
+}
 
 inline Answer drain(Stream& stream) {
   Answer a;
   Event e;
-  while (stream.next(e)) {
-    if (e.kind == EventKind::token) {
-      a.ids.push_back(e.token);
-      a.digests.push_back(e.logit_digest);
-    }
-    a.text += e.text;
-    if (e.kind == EventKind::finished) a.end = e;
-  }
+  while (stream.next(e)) a.take(e);
   return a;
 }
 

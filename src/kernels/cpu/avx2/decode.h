@@ -37,8 +37,23 @@ inline __m256 half_e8m0(std::byte scale) {
   const std::uint32_t bits = s >= 2 ? (s == 0xFF ? 0x7FC00000U : (s - 1) << 23) : 0x200000U << s;
   return _mm256_set1_ps(std::bit_cast<float>(bits));
 }
+inline __m128i interleave_low(__m128i even, __m128i odd) { return _mm_unpacklo_epi8(even, odd); }
+inline __m128i interleave_high(__m128i even, __m128i odd) { return _mm_unpackhi_epi8(even, odd); }
+inline __m128i minus_eight(__m128i nibbles) { return _mm_sub_epi8(nibbles, _mm_set1_epi8(8)); }
 inline __m128i low_nibbles(__m128i codes) { return _mm_and_si128(codes, _mm_set1_epi8(15)); }
 inline __m128i high_nibbles(__m128i codes) { return _mm_and_si128(_mm_srli_epi16(codes, 4), _mm_set1_epi8(15)); }
+
+// 16 unsigned bytes times `scale`, plus `offset`.
+inline void offset_16_bytes(__m128i bytes, __m256 scale, __m256 offset, F32x8* out) {
+  const __m128i halves[2] = {bytes, _mm_unpackhi_epi64(bytes, bytes)};
+  for (int i = 0; i < 2; ++i) {
+    out[i] = {_mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(halves[i])), scale, offset)};
+  }
+}
+
+inline __m128i iq4_nl_values(__m128i nibbles) {
+  return _mm_shuffle_epi8(_mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113), nibbles);
+}
 
 template <>
 struct Codec<WeightFormat::f32> {
@@ -82,46 +97,6 @@ struct Codec<WeightFormat::q8_0> {
   }
 };
 
-template <>
-struct Codec<WeightFormat::q4_0> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kQ4Bytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const __m256 scale = f16_scale(data);
-    const __m128i codes = load_16_bytes(data + 2);
-    const __m128i eight = _mm_set1_epi8(8);
-    scaled_16_bytes(_mm_sub_epi8(low_nibbles(codes), eight), scale, out);
-    scaled_16_bytes(_mm_sub_epi8(high_nibbles(codes), eight), scale, out + 2);
-  }
-};
-
-template <>
-struct Codec<WeightFormat::mxfp4> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kMxfp4Bytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const __m256 scale = half_e8m0(data[0]);
-    const __m128i codes = load_16_bytes(data + 1);
-    scaled_16_bytes(doubled_e2m1(low_nibbles(codes)), scale, out);
-    scaled_16_bytes(doubled_e2m1(high_nibbles(codes)), scale, out + 2);
-  }
-};
-
-template <>
-struct Codec<WeightFormat::mxfp4_split> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kMxfp4CodeBytes;
-  static constexpr bool kScales = true;
-  static void decode(const std::byte* data, const std::byte* scale_byte, F32x8* out) {
-    const __m256 scale = half_e8m0(*scale_byte);
-    const __m128i codes = load_16_bytes(data);
-    const __m128i even = doubled_e2m1(low_nibbles(codes));
-    const __m128i odd = doubled_e2m1(high_nibbles(codes));
-    scaled_16_bytes(_mm_unpacklo_epi8(even, odd), scale, out);
-    scaled_16_bytes(_mm_unpackhi_epi8(even, odd), scale, out + 2);
-  }
-};
-
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
+
+#include "kernels/cpu/generic/nibble_codecs.h"

@@ -1,49 +1,10 @@
-// decode.h goes on: the formats with an offset, a table of values, or several scales in a block. Same values as the scalar codecs:
+// decode.h goes on: the formats with several scales in a block. Same values as the scalar codecs:
 // all products of a block's fields are exact, and where an offset is added the result is rounded once, fused or not.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 inline __m256 times(__m256 scale, int factor) { return _mm256_mul_ps(scale, _mm256_set1_ps(static_cast<float>(factor))); }
-
-// 16 unsigned bytes times `scale`, plus `offset`.
-inline void offset_16_bytes(__m128i bytes, __m256 scale, __m256 offset, F32x8* out) {
-  const __m128i halves[2] = {bytes, _mm_unpackhi_epi64(bytes, bytes)};
-  for (int i = 0; i < 2; ++i) {
-    out[i] = {_mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(halves[i])), scale, offset)};
-  }
-}
-
-template <>
-struct Codec<WeightFormat::q4_1> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kQ41Bytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const __m256 scale = f16_scale(data);
-    const __m256 offset = f16_scale(data + 2);
-    const __m128i codes = load_16_bytes(data + 4);
-    offset_16_bytes(low_nibbles(codes), scale, offset, out);
-    offset_16_bytes(high_nibbles(codes), scale, offset, out + 2);
-  }
-};
-
-inline __m128i iq4_nl_values(__m128i nibbles) {
-  return _mm_shuffle_epi8(_mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113), nibbles);
-}
-
-template <>
-struct Codec<WeightFormat::iq4_nl> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kIq4NlBytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const __m256 scale = f16_scale(data);
-    const __m128i codes = load_16_bytes(data + 2);
-    scaled_16_bytes(iq4_nl_values(low_nibbles(codes)), scale, out);
-    scaled_16_bytes(iq4_nl_values(high_nibbles(codes)), scale, out + 2);
-  }
-};
 
 template <>
 struct Codec<WeightFormat::nvfp4> {

@@ -141,16 +141,7 @@ inline void q8_dot_pairs(const PackedRows& w, std::int64_t first, int groups, co
 // sums[r * stride + j] = x[r] . row (8 * first + j), r < rows, j < 8 * groups. REQUIRES: 1 <= rows <= 8.
 template <WeightFormat F>
 void q8_wide_dot(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, int rows, float* sums, std::int64_t stride) {
-  switch (rows) {
-    case 1: return q8_dot_pairs<F, 1>(w, first, groups, x, sums, stride);
-    case 2: return q8_dot_pairs<F, 2>(w, first, groups, x, sums, stride);
-    case 3: return q8_dot_pairs<F, 3>(w, first, groups, x, sums, stride);
-    case 4: return q8_dot_pairs<F, 4>(w, first, groups, x, sums, stride);
-    case 5: return q8_dot_pairs<F, 5>(w, first, groups, x, sums, stride);
-    case 6: return q8_dot_pairs<F, 6>(w, first, groups, x, sums, stride);
-    case 7: return q8_dot_pairs<F, 7>(w, first, groups, x, sums, stride);
-    case 8: return q8_dot_pairs<F, 8>(w, first, groups, x, sums, stride);
-  }
+  with_row_count(rows, [&]<int R>() { q8_dot_pairs<F, R>(w, first, groups, x, sums, stride); });
 }
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -33,16 +33,7 @@ void q8_dot_rows(const PackedRows& w, std::int64_t first, int groups, const Q8Bl
 // sums[r * stride + j] = x[r] . row (8 * first + j), r < rows, j < 8 * groups. REQUIRES: 1 <= rows <= kQ8TileRows.
 template <WeightFormat F>
 void q8_dot(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, int rows, float* sums, std::int64_t stride) {
-  switch (rows) {
-    case 1: return q8_dot_rows<F, 1>(w, first, groups, x, sums, stride);
-    case 2: return q8_dot_rows<F, 2>(w, first, groups, x, sums, stride);
-    case 3: return q8_dot_rows<F, 3>(w, first, groups, x, sums, stride);
-    case 4: return q8_dot_rows<F, 4>(w, first, groups, x, sums, stride);
-    case 5: return q8_dot_rows<F, 5>(w, first, groups, x, sums, stride);
-    case 6: return q8_dot_rows<F, 6>(w, first, groups, x, sums, stride);
-    case 7: return q8_dot_rows<F, 7>(w, first, groups, x, sums, stride);
-    case 8: return q8_dot_rows<F, 8>(w, first, groups, x, sums, stride);
-  }
+  with_row_count(rows, [&]<int R>() { q8_dot_rows<F, R>(w, first, groups, x, sums, stride); });
 }
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -45,6 +45,9 @@ inline float half_e8m0(std::byte scale) {
   const std::uint32_t bits = s >= 2 ? (s == 0xFF ? 0x7FC00000U : (s - 1) << 23) : 0x200000U << s;
   return std::bit_cast<float>(bits);
 }
+inline int8x16_t interleave_low(int8x16_t even, int8x16_t odd) { return vzip1q_s8(even, odd); }
+inline int8x16_t interleave_high(int8x16_t even, int8x16_t odd) { return vzip2q_s8(even, odd); }
+inline int8x16_t minus_eight(uint8x16_t nibbles) { return vreinterpretq_s8_u8(vsubq_u8(nibbles, vdupq_n_u8(8))); }
 inline uint8x16_t low_nibbles(uint8x16_t codes) { return vandq_u8(codes, vdupq_n_u8(15)); }
 inline uint8x16_t high_nibbles(uint8x16_t codes) { return vshrq_n_u8(codes, 4); }
 
@@ -85,48 +88,6 @@ struct Codec<WeightFormat::q8_0> {
   }
 };
 
-template <>
-struct Codec<WeightFormat::q4_0> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kQ4Bytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const float scale = f16_scale(data);
-    const uint8x16_t codes = load_16_bytes(data + 2);
-    const uint8x16_t eight = vdupq_n_u8(8);
-    scaled_16_bytes(vreinterpretq_s8_u8(vsubq_u8(low_nibbles(codes), eight)), scale, out);
-    scaled_16_bytes(vreinterpretq_s8_u8(vsubq_u8(high_nibbles(codes), eight)), scale, out + 2);
-  }
-};
-
-template <>
-struct Codec<WeightFormat::mxfp4> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kMxfp4Bytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const float scale = half_e8m0(data[0]);
-    const uint8x16_t codes = load_16_bytes(data + 1);
-    scaled_16_bytes(doubled_e2m1(low_nibbles(codes)), scale, out);
-    scaled_16_bytes(doubled_e2m1(high_nibbles(codes)), scale, out + 2);
-  }
-};
-
-template <>
-struct Codec<WeightFormat::mxfp4_split> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kMxfp4CodeBytes;
-  static constexpr bool kScales = true;
-  static void decode(const std::byte* data, const std::byte* scale_byte, F32x8* out) {
-    const float scale = half_e8m0(*scale_byte);
-    const uint8x16_t codes = load_16_bytes(data);
-    const int8x16_t even = doubled_e2m1(low_nibbles(codes));
-    const int8x16_t odd = doubled_e2m1(high_nibbles(codes));
-    scaled_16_bytes(vzip1q_s8(even, odd), scale, out);
-    scaled_16_bytes(vzip2q_s8(even, odd), scale, out + 2);
-  }
-};
-
 // 16 unsigned bytes times `scale`, plus `offset`.
 inline void offset_16_bytes(uint8x16_t bytes, float scale, float offset, F32x8* out) {
   const F32x8 scales = splat(scale);
@@ -137,37 +98,10 @@ inline void offset_16_bytes(uint8x16_t bytes, float scale, float offset, F32x8* 
   }
 }
 
-template <>
-struct Codec<WeightFormat::q4_1> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kQ41Bytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const float scale = f16_scale(data);
-    const float offset = f16_scale(data + 2);
-    const uint8x16_t codes = load_16_bytes(data + 4);
-    offset_16_bytes(low_nibbles(codes), scale, offset, out);
-    offset_16_bytes(high_nibbles(codes), scale, offset, out + 2);
-  }
-};
-
 inline int8x16_t iq4_nl_values(uint8x16_t nibbles) {
   const int8x16_t values = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
   return vqtbl1q_s8(values, nibbles);
 }
-
-template <>
-struct Codec<WeightFormat::iq4_nl> {
-  static constexpr int kUnit = blocks::kBlock;
-  static constexpr int kBytes = blocks::kIq4NlBytes;
-  static constexpr bool kScales = false;
-  static void decode(const std::byte* data, const std::byte*, F32x8* out) {
-    const float scale = f16_scale(data);
-    const uint8x16_t codes = load_16_bytes(data + 2);
-    scaled_16_bytes(iq4_nl_values(low_nibbles(codes)), scale, out);
-    scaled_16_bytes(iq4_nl_values(high_nibbles(codes)), scale, out + 2);
-  }
-};
 
 // Several scales in a block: scalar so far.
 template <> struct Codec<WeightFormat::nvfp4> : PartCodec<2, blocks::kNvfp4Bytes, blocks::decode_nvfp4> {};
@@ -176,3 +110,5 @@ template <> struct Codec<WeightFormat::q5_k> : PartCodec<blocks::kSuperParts, bl
 template <> struct Codec<WeightFormat::q6_k> : PartCodec<blocks::kSuperParts, blocks::kQ6kBytes, blocks::decode_q6_k> {};
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
+
+#include "kernels/cpu/generic/nibble_codecs.h"
