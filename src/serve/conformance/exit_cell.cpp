@@ -163,6 +163,7 @@ void ExitCellRun::ending(const RequestState& request, Finish finish) {
 
 std::string ExitCellRun::judge() {
   Auditor& auditor = world_.auditor();
+  if (!auditor.violations().empty()) return auditor.violations().front().clause + ": " + auditor.violations().front().what;
   if (!struck_) return "the request was not in that phase when the exit struck";
   const World::Asked& subject = world_.asked(subject_);
   if (endings_ != 1) return std::to_string(endings_) + " ends";
@@ -178,7 +179,6 @@ std::string ExitCellRun::judge() {
     const bool excused = (exit_ == Exit::lost && o.end.finish == Finish::error) || (exit_ == Exit::shutdown && o.end.finish == Finish::cancelled);
     if (o.terminals != 1 || (o.end.finish != Finish::length && !excused)) return "another request ended by " + std::string(to_string(o.end.finish));
   }
-  if (!auditor.violations().empty()) return auditor.violations().front().clause + ": " + auditor.violations().front().what;
   return {};
 }
 
