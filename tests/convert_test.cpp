@@ -11,6 +11,7 @@
 #include "checkpoints.h"
 #include "model/arch/table.h"
 #include "model/open_tokenizer.h"
+#include "subprocess.h"
 #include "text/vocab_source.h"
 
 namespace plumb {

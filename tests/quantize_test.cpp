@@ -11,6 +11,7 @@
 #include "checkpoints.h"
 #include "format/quantize/quantize.h"
 #include "model/arch/table.h"
+#include "subprocess.h"
 
 namespace plumb {
 namespace {
