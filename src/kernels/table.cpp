@@ -46,6 +46,10 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
                                                        has_format<Args, WeightFormat::format>)
 #define Q8_KERNELS(isa, op, Args) \
   Q8_KERNEL(isa, op, Args, q8_0_r8), Q8_KERNEL(isa, op, Args, q4_0_r8), Q8_KERNEL(isa, op, Args, mxfp4_r8)
+// The formats that the x86 sets with wide products leave to avx2.
+#define Q8_BLOCK_KERNELS(isa, op, Args)                                                                                \
+  Q8_KERNEL(isa, op, Args, iq4_nl_r8), Q8_KERNEL(isa, op, Args, q4_1_r8), Q8_KERNEL(isa, op, Args, q4_k_r8),           \
+      Q8_KERNEL(isa, op, Args, q5_k_r8), Q8_KERNEL(isa, op, Args, q6_k_r8)
 
 #define KV_KERNEL(isa, op, Args, format) \
   entry<Args, cpu::isa::op<KvFormat::format>>("f32_" #format "kv_" #op, Isa::isa, has_kv_format<Args, KvFormat::format>)
@@ -71,11 +75,14 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
   KERNEL(isa, mask_logits, MaskLogitsArgs), \
   WEIGHT_KERNELS(isa, matmul, MatmulArgs), \
   Q8_KERNELS(isa, matmul, MatmulArgs), \
+  Q8_BLOCK_KERNELS(isa, matmul, MatmulArgs), \
   KERNEL(isa, moe_combine, MoeCombineArgs), \
   WEIGHT_KERNELS(isa, moe_down, MoeDownArgs), \
   Q8_KERNELS(isa, moe_down, MoeDownArgs), \
+  Q8_BLOCK_KERNELS(isa, moe_down, MoeDownArgs), \
   WEIGHT_KERNELS(isa, moe_glu, MoeGluArgs), \
   Q8_KERNELS(isa, moe_glu, MoeGluArgs), \
+  Q8_BLOCK_KERNELS(isa, moe_glu, MoeGluArgs), \
   KERNEL(isa, moe_group, MoeGroupArgs), \
   KERNEL(isa, pack, PackArgs), \
   KERNEL(isa, quantize, QuantizeArgs), \
@@ -89,6 +96,11 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
   Q8_KERNELS(isa, matmul, MatmulArgs), \
   Q8_KERNELS(isa, moe_down, MoeDownArgs), \
   Q8_KERNELS(isa, moe_glu, MoeGluArgs)
+#define ALL_Q8_PRODUCTS(isa) \
+  Q8_PRODUCTS(isa), \
+  Q8_BLOCK_KERNELS(isa, matmul, MatmulArgs), \
+  Q8_BLOCK_KERNELS(isa, moe_down, MoeDownArgs), \
+  Q8_BLOCK_KERNELS(isa, moe_glu, MoeGluArgs)
 
 std::span<const KernelEntry> list() {
   static const KernelEntry kList[] = {
@@ -99,8 +111,8 @@ std::span<const KernelEntry> list() {
       COMPLETE(avx2),
 #endif
 #ifdef PLUMB_HAS_NEON
-      Q8_PRODUCTS(i8mm),
-      Q8_PRODUCTS(dotprod),
+      ALL_Q8_PRODUCTS(i8mm),
+      ALL_Q8_PRODUCTS(dotprod),
       COMPLETE(neon),
 #endif
       COMPLETE(portable),

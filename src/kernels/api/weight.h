@@ -25,14 +25,21 @@ enum class WeightFormat : std::uint8_t {
   q6_k,         // 210 bytes per 256: 6-bit codes, 16 signed scales, f16 scale
   // Packed: what the `pack` op makes of the stored ones for products with q8 activations. Eight rows are interleaved so that
   // the eight 32-bit lanes of a vector belong to eight outputs: a sum then never crosses lanes. Eight rows of one block are
-  // block_bytes / 4 vectors of 32 bytes in `data`; bytes 4j..4j + 3 of vector v are bytes 4v..4v + 3 of row j's codes. Their
-  // eight scales are neighbours in `scales`. The rows of the last group that do not exist are zero.
+  // block_bytes / 4 vectors of 32 bytes in `data`; bytes 4j..4j + 3 of vector v are bytes 4v..4v + 3 of row j's codes. The same
+  // field of their scales is neighbours in `scales`: eight of the first, then eight of the second, and so on. The rows of the last
+  // group that do not exist are zero.
   q8_0_r8,      // codes: 32 signed bytes; scales: f16
   q4_0_r8,      // codes: 16 bytes of two nibbles (j and j + 16), minus 8; scales: f16
   mxfp4_r8,     // codes: 16 bytes of two E2M1 codes (j and j + 16); scales: a byte s for 2^(s - 126), 0 for 0. So an E8M0
                 // scale below 2^-125 is lost: at most 6 * 2^-126 of a weight
+  iq4_nl_r8,    // codes: as q4_0_r8; scales: f16
+  q4_1_r8,      // codes: as q4_0_r8; scales: f16 scale, f16 offset
+  // Blocks of 256. For each part of 32: 16 bytes of two nibbles (j and j + 16), then the upper bits of the codes, if any.
+  q4_k_r8,      // scales: f16 d, f16 dmin, then for each part a byte of scale and a byte of min
+  q5_k_r8,      // upper: 4 bytes; bit v of byte b is bit 4 of code 4 v + b. Scales as q4_k_r8
+  q6_k_r8,      // upper: 8 bytes; bits 2 t, 2 t + 1 of byte 4 u + b are bits 4, 5 of code 16 u + 4 t + b. Scales: f16 d, 16 signed bytes
 };
-inline constexpr int kWeightFormatCount = static_cast<int>(WeightFormat::mxfp4_r8) + 1;
+inline constexpr int kWeightFormatCount = static_cast<int>(WeightFormat::q6_k_r8) + 1;
 
 struct WeightFormatTraits {
   const char* name;  // the <weight> part of a kernel's name
@@ -40,6 +47,7 @@ struct WeightFormatTraits {
   int block_bytes;   // bytes of a block in `data`
   int scale_bytes;   // bytes of a block in `scales`; 0 when the scale is inside the block
   int group;         // rows interleaved with each other; 1: stored row by row
+  int scale_halves;  // packed: fields of two bytes in front of those of one byte in `scale_bytes`
 };
 const WeightFormatTraits& traits(WeightFormat format);
 inline bool is_packed(WeightFormat format) { return traits(format).group > 1; }
@@ -65,9 +73,11 @@ inline std::int64_t packed_offset(const WeightView& w, std::int64_t row, std::in
   const WeightFormatTraits& t = traits(w.format);
   return row / t.group * t.group * w.row_stride + block * t.group * t.block_bytes + row % t.group * 4;
 }
-inline std::int64_t packed_scale_offset(const WeightView& w, std::int64_t row, std::int64_t block) {
+// The field that begins `field` bytes into a row's scales.
+inline std::int64_t packed_scale_offset(const WeightView& w, std::int64_t row, std::int64_t block, int field = 0) {
   const WeightFormatTraits& t = traits(w.format);
-  return row / t.group * t.group * w.scale_row_stride + block * t.group * t.scale_bytes + row % t.group * t.scale_bytes;
+  const int width = field < 2 * t.scale_halves ? 2 : 1;
+  return row / t.group * t.group * w.scale_row_stride + (block * t.scale_bytes + field) * t.group + row % t.group * width;
 }
 
 // Bytes of one row's blocks (data and scales), without padding between rows.

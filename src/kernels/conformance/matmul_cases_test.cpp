@@ -22,7 +22,16 @@ struct MatmulShape {
 
 // The largest weights and codes of the format, so that every partial sum of a q8 product is at its limit.
 void make_extreme(const MatmulArgs& a) {
-  const int code = a.weight.format == WeightFormat::q8_0_r8 ? 0x80 : a.weight.format == WeightFormat::q4_0_r8 ? 0x00 : 0x77;
+  const auto code = [&] {
+    switch (a.weight.format) {
+      case WeightFormat::q8_0_r8: return 0x80;
+      case WeightFormat::mxfp4_r8: return 0x77;
+      case WeightFormat::q4_1_r8:
+      case WeightFormat::q4_k_r8:
+      case WeightFormat::q5_k_r8: return 0xFF;
+      default: return 0x00;
+    }
+  }();
   std::memset(const_cast<std::byte*>(a.weight.data.get()), code, weight_data_extent(a.weight));
   std::vector<float> ones(static_cast<std::size_t>(a.rows) * a.weight.cols, 1.0F);
   for (std::int64_t i = 0; i < a.weight.cols; ++i) ones[static_cast<std::size_t>(i)] = -1.0F;  // the first row
@@ -38,7 +47,7 @@ std::vector<Bound> matmul_bounds(const MatmulArgs& a) {
   std::vector<std::vector<double>> in;
   for (std::int64_t r = 0; r < a.rows; ++r) in.push_back(activation_row(a.in, a.in_q8, r, a.weight.cols));
   for (std::int64_t n = 0; n < a.weight.rows; ++n) {
-    const std::vector<double> weight = weight_row(a.weight, 0, n);
+    const std::vector<double> weight = weight_magnitudes(a.weight, 0, n);
     for (std::int64_t r = 0; r < a.rows; ++r) {
       const std::vector<double>& x = in[static_cast<std::size_t>(r)];
       double terms = a.bias ? std::fabs(a.bias[n]) : 0.0;

@@ -86,9 +86,10 @@ void fill_activations(const Args& a, std::int64_t vectors, std::int64_t cols, Ra
 struct Sum {
   double value = 0;
   double terms = 0;  // sum of magnitudes
-  void add(double x) {
+  void add(double x) { add(x, std::fabs(x)); }
+  void add(double x, double magnitude) {
     value += x;
-    terms += std::fabs(x);
+    terms += magnitude;
   }
 };
 
@@ -101,13 +102,15 @@ std::vector<Bound> glu_bounds(const MoeGluArgs& a) {
     for (std::int64_t i = 0; i < a.gate.rows; ++i) {
       const auto gate_row = weight_row(a.gate, e, i);
       const auto up_row = weight_row(a.up, e, i);
+      const auto gate_magnitudes = weight_magnitudes(a.gate, e, i);
+      const auto up_magnitudes = weight_magnitudes(a.up, e, i);
       for (std::int64_t at = a.offsets[e]; at < a.offsets[e + 1]; ++at) {
         const std::vector<double>& x = in[static_cast<std::size_t>(a.order[at] / a.top_k)];
         Sum gate;
         Sum up;
         for (std::size_t k = 0; k < x.size(); ++k) {
-          gate.add(x[k] * gate_row[k]);
-          up.add(x[k] * up_row[k]);
+          gate.add(x[k] * gate_row[k], std::fabs(x[k]) * gate_magnitudes[k]);
+          up.add(x[k] * up_row[k], std::fabs(x[k]) * up_magnitudes[k]);
         }
         const std::int64_t b = e * a.bias_expert_stride + i * a.bias_stride;
         if (a.gate_bias) {
@@ -129,7 +132,7 @@ std::vector<Bound> down_bounds(const MoeDownArgs& a) {
   for (std::int64_t p = 0; p < std::int64_t{a.rows} * a.top_k; ++p) in.push_back(activation_row(a.in, a.in_q8, p, a.down.cols));
   for (std::int64_t e = 0; e < a.down.experts; ++e) {
     for (std::int64_t n = 0; n < a.down.rows; ++n) {
-      const auto row = weight_row(a.down, e, n);
+      const auto row = weight_magnitudes(a.down, e, n);
       for (std::int64_t at = a.offsets[e]; at < a.offsets[e + 1]; ++at) {
         Sum sum;
         const std::vector<double>& x = in[static_cast<std::size_t>(a.order[at])];

@@ -34,6 +34,7 @@ ShapeCase quantize_case(std::int32_t rows, std::int32_t groups, std::int32_t col
 }
 
 ShapeCase pack_case(WeightFormat format, std::int32_t matrices, std::int32_t rows, std::int32_t cols, std::int64_t gap) {
+  cols *= stretch(format);
   PackArgs args{.data = given<std::byte>(),
                 .scales = given<std::byte>(),
                 .from = weight_shape(format, rows, cols, matrices + 3, gap),
@@ -52,7 +53,7 @@ TEST(Pack, KeepsEveryWeight) {
   Random random(5);
   for (const WeightFormat format : stored_formats()) {
     if (!packed_format(format)) continue;
-    WeightView from = weight_shape(format, 13, 96, 2, 5);
+    WeightView from = weight_shape(format, 13, 96 * stretch(format), 2, 5);
     std::vector<std::byte> data(weight_data_extent(from));
     std::vector<std::byte> scales(from.scales ? weight_scales_extent(from) : 0);
     from.data = host_ref<const std::byte>(data.data());

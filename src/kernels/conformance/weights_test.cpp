@@ -84,11 +84,16 @@ void fill_packed(const WeightView& w, Random& random) {
     for (std::int64_t r = 0; r < w.rows; ++r) {
       for (std::int64_t b = 0; b < w.cols / t.block; ++b) {
         for (int i = 0; i < t.block_bytes; i += 4) fill_codes(data + packed_offset(w, r, b) + i * t.group, 4, random);
-        std::byte* scale = scales + packed_scale_offset(w, r, b);
-        if (w.format == WeightFormat::mxfp4_r8) {
-          *scale = random.below(16) == 0 ? std::byte{0} : e8m0_scale(random);
-        } else {
-          put(scale, f16_scale(random));
+        for (int field = 0; field < t.scale_bytes; ++field) {
+          std::byte* scale = scales + packed_scale_offset(w, r, b, field);
+          if (field < 2 * t.scale_halves) {
+            put(scale, f16_scale(random));
+            ++field;
+          } else if (w.format == WeightFormat::mxfp4_r8) {
+            *scale = random.below(16) == 0 ? std::byte{0} : e8m0_scale(random);
+          } else {  // the scales and mins of parts: six bits, or eight signed
+            *scale = static_cast<std::byte>(random.below(w.format == WeightFormat::q6_k_r8 ? 256 : 64));
+          }
         }
       }
     }

@@ -1,5 +1,7 @@
 #include "kernels/ref/stored_element.h"
 
+#include <cstring>
+
 #include "base/blocks.h"
 #include "base/check.h"
 
@@ -16,33 +18,74 @@ int part_min(const std::byte* at, int p) { return p < 4 ? byte(at, p + 4) % 64 :
 
 }  // namespace
 
-ElementParts stored_element(WeightFormat format, const std::byte* block, int k) {
+int stored_code(WeightFormat format, const std::byte* block, int k) {
   const int p = k / 32;
   const int l = k % 32;
   switch (format) {
-    case WeightFormat::q4_1: return {half(block) * nibble(block + 4, k % 16, k >= 16), half(block + 2)};
-    case WeightFormat::iq4_nl: return {half(block) * blocks::kIq4Nl[nibble(block + 2, k % 16, k >= 16)], 0};
-    case WeightFormat::nvfp4: {
-      const int sub = k / 16;
-      const double scale = blocks::ue4m3_to_float(static_cast<std::uint8_t>(block[sub]));
-      return {scale * double{blocks::kE2m1[nibble(block + 4, 8 * sub + k % 8, k % 16 >= 8)]}, 0};
-    }
-    case WeightFormat::q4_k:
-    case WeightFormat::q5_k: {
-      const bool five = format == WeightFormat::q5_k;
-      int code = nibble(block + (five ? 48 : 16), 32 * (p / 2) + l, p % 2 == 1);
-      if (five) code += 16 * ((byte(block, 16 + l) >> p) % 2);
-      return {half(block) * part_scale(block + 4, p) * code, -half(block + 2) * part_min(block + 4, p)};
-    }
+    case WeightFormat::q4_1: return nibble(block + 4, k % 16, k >= 16);
+    case WeightFormat::iq4_nl: return nibble(block + 2, k % 16, k >= 16);
+    case WeightFormat::q4_k: return nibble(block + 16, 32 * (p / 2) + l, p % 2 == 1);
+    case WeightFormat::q5_k: return nibble(block + 48, 32 * (p / 2) + l, p % 2 == 1) + 16 * ((byte(block, 16 + l) >> p) % 2);
     case WeightFormat::q6_k: {
       const int h = p / 4;
       const int i = p % 4;
-      const int low = nibble(block, 64 * h + 32 * (i % 2) + l, i >= 2);
-      const int upper = (byte(block, 128 + 32 * h + l) >> (2 * i)) % 4;
-      const int scale = static_cast<std::int8_t>(block[192 + k / 16]);
-      return {half(block + 208) * scale * (low + 16 * upper - 32), 0};
+      return nibble(block, 64 * h + 32 * (i % 2) + l, i >= 2) + 16 * ((byte(block, 128 + 32 * h + l) >> (2 * i)) % 4);
     }
-    default: PLUMB_CHECK(!"a format with parts"); return {};
+    default: PLUMB_CHECK(!"a format with codes"); return 0;
+  }
+}
+
+void stored_scales(WeightFormat format, const std::byte* block, std::byte* fields) {
+  switch (format) {
+    case WeightFormat::iq4_nl: std::memcpy(fields, block, 2); return;
+    case WeightFormat::q4_1: std::memcpy(fields, block, 4); return;
+    case WeightFormat::q6_k:
+      std::memcpy(fields, block + 208, 2);
+      std::memcpy(fields + 2, block + 192, 16);
+      return;
+    default:
+      std::memcpy(fields, block, 4);
+      for (int p = 0; p < 8; ++p) {
+        fields[4 + 2 * p] = static_cast<std::byte>(part_scale(block + 4, p));
+        fields[5 + 2 * p] = static_cast<std::byte>(part_min(block + 4, p));
+      }
+  }
+}
+
+ElementParts stored_element(WeightFormat format, const std::byte* block, int k) {
+  if (format == WeightFormat::nvfp4) {
+    const double scale = blocks::ue4m3_to_float(static_cast<std::uint8_t>(block[k / 16]));
+    return {scale * double{blocks::kE2m1[nibble(block + 4, 8 * (k / 16) + k % 8, k % 16 >= 8)]}, 0};
+  }
+  const int code = stored_code(format, block, k);
+  const int p = k / 32;
+  switch (format) {
+    case WeightFormat::q4_1: return {half(block) * code, half(block + 2)};
+    case WeightFormat::iq4_nl: return {half(block) * blocks::kIq4Nl[code], 0};
+    case WeightFormat::q6_k: return {half(block + 208) * static_cast<std::int8_t>(block[192 + k / 16]) * (code - 32), 0};
+    default: return {half(block) * part_scale(block + 4, p) * code, -half(block + 2) * part_min(block + 4, p)};
+  }
+}
+
+ElementParts packed_element(const WeightView& w, std::int64_t expert, std::int64_t row, std::int64_t index, int k) {
+  const std::byte* data = w.data.get() + expert * w.expert_stride + packed_offset(w, row, index);
+  const std::byte* scales = w.scales.get() + expert * w.scale_expert_stride;
+  const auto code_byte = [&](int i) { return byte(data, i / 4 * 4 * traits(w.format).group + i % 4); };
+  const auto field = [&](int at) { return scales + packed_scale_offset(w, row, index, at); };
+  const int p = k / 32;
+  const int l = k % 32;
+  const int part_bytes = traits(w.format).block_bytes * 32 / traits(w.format).block;
+  const int nibbles = code_byte(p * part_bytes + l % 16);
+  int code = l < 16 ? nibbles % 16 : nibbles / 16;
+  switch (w.format) {
+    case WeightFormat::iq4_nl_r8: return {half(field(0)) * blocks::kIq4Nl[code], 0};
+    case WeightFormat::q4_1_r8: return {half(field(0)) * code, half(field(2))};
+    case WeightFormat::q6_k_r8:
+      code += 16 * ((code_byte(p * part_bytes + 16 + 4 * (l / 16) + l % 4) >> (2 * (l % 16 / 4))) % 4);
+      return {half(field(0)) * static_cast<std::int8_t>(*field(2 + k / 16)) * (code - 32), 0};
+    default:
+      if (w.format == WeightFormat::q5_k_r8) code += 16 * ((code_byte(p * part_bytes + 16 + l % 4) >> (l / 4)) % 2);
+      return {half(field(0)) * byte(field(4 + 2 * p), 0) * code, -half(field(2)) * byte(field(5 + 2 * p), 0)};
   }
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/ref/weight_row.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "base/blocks.h"
@@ -16,6 +17,7 @@ T load(const std::byte* from) {
   return value;
 }
 
+// The formats of stored_element.h.
 bool in_parts(WeightFormat format) {
   switch (format) {
     case WeightFormat::q4_1:
@@ -23,9 +25,22 @@ bool in_parts(WeightFormat format) {
     case WeightFormat::nvfp4:
     case WeightFormat::q4_k:
     case WeightFormat::q5_k:
-    case WeightFormat::q6_k: return true;
+    case WeightFormat::q6_k:
+    case WeightFormat::iq4_nl_r8:
+    case WeightFormat::q4_1_r8:
+    case WeightFormat::q4_k_r8:
+    case WeightFormat::q5_k_r8:
+    case WeightFormat::q6_k_r8: return true;
     default: return false;
   }
+}
+
+ElementParts element_parts(const WeightView& w, std::int64_t expert, std::int64_t row, std::int64_t k) {
+  const WeightFormatTraits& t = traits(w.format);
+  const std::int64_t index = k / t.block;
+  const int in_block = static_cast<int>(k % t.block);
+  if (is_packed(w.format)) return packed_element(w, expert, row, index, in_block);
+  return stored_element(w.format, w.data.get() + expert * w.expert_stride + row * w.row_stride + index * t.block_bytes, in_block);
 }
 
 // Block `index` of a row: `out` gets one element of a plain format, 32 of a block format.
@@ -74,14 +89,14 @@ std::vector<double> weight_row(const WeightView& w, std::int64_t expert, std::in
   const int block = traits(w.format).block;
   std::vector<double> out;
   out.reserve(static_cast<std::size_t>(w.cols));
-  for (std::int64_t i = 0; i < w.cols / block; ++i) {
-    if (in_parts(w.format)) {
-      for (int k = 0; k < block; ++k) {
-        const ElementParts element = stored_element(w.format, data + i * traits(w.format).block_bytes, k);
-        out.push_back(element.product + element.offset);
-      }
-      continue;
+  if (in_parts(w.format)) {
+    for (std::int64_t k = 0; k < w.cols; ++k) {
+      const ElementParts element = element_parts(w, expert, row, k);
+      out.push_back(element.product + element.offset);
     }
+    return out;
+  }
+  for (std::int64_t i = 0; i < w.cols / block; ++i) {
     float values[blocks::kBlock];
     if (is_packed(w.format)) {
       decode_packed(w, expert, row, i, values);
@@ -89,6 +104,18 @@ std::vector<double> weight_row(const WeightView& w, std::int64_t expert, std::in
       decode_block(w, data, scales, i, values);
     }
     out.insert(out.end(), values, values + block);
+  }
+  return out;
+}
+
+std::vector<double> weight_magnitudes(const WeightView& w, std::int64_t expert, std::int64_t row) {
+  std::vector<double> out = weight_row(w, expert, row);
+  for (std::int64_t k = 0; k < w.cols; ++k) {
+    double& value = out[static_cast<std::size_t>(k)];
+    value = std::fabs(value);
+    if (!is_packed(w.format) || !in_parts(w.format)) continue;
+    const ElementParts element = element_parts(w, expert, row, k);
+    value = std::fabs(element.product) + std::fabs(element.offset);
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include "kernels/cpu/avx2/decode.h"
 #include "kernels/cpu/avx2/decode_blocks.h"
 #include "kernels/cpu/avx2/q8_block.h"
+#include "kernels/cpu/avx2/q8_super_block.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/dot.h"
 #include "kernels/cpu/generic/product.h"
@@ -20,6 +21,7 @@
 #include "kernels/cpu/generic/moe.h"
 #include "kernels/cpu/generic/weight_forms.h"
 #include "kernels/cpu/generic/q8_forms.h"
+#include "kernels/cpu/generic/q8_block_forms.h"
 
 #pragma GCC pop_options
 #endif

@@ -12,6 +12,7 @@
 #include "kernels/cpu/neon/dotprod_row.h"
 #include "kernels/cpu/neon/dotprod_sums.h"
 #include "kernels/cpu/neon/q8_block.h"
+#include "kernels/cpu/neon/q8_super_block.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/dot.h"
 #include "kernels/cpu/generic/product.h"
@@ -21,6 +22,7 @@
 #include "kernels/cpu/generic/matmul.h"
 #include "kernels/cpu/generic/moe.h"
 #include "kernels/cpu/generic/q8_forms.h"
+#include "kernels/cpu/generic/q8_block_forms.h"
 
 #pragma GCC pop_options
 #endif

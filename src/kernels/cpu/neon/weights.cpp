@@ -9,6 +9,7 @@
 #include "kernels/cpu/neon/decode.h"
 #include "kernels/cpu/neon/neon_sums.h"
 #include "kernels/cpu/neon/q8_block.h"
+#include "kernels/cpu/neon/q8_super_block.h"
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/dot.h"
 #include "kernels/cpu/generic/product.h"
@@ -19,4 +20,5 @@
 #include "kernels/cpu/generic/moe.h"
 #include "kernels/cpu/generic/weight_forms.h"
 #include "kernels/cpu/generic/q8_forms.h"
+#include "kernels/cpu/generic/q8_block_forms.h"
 #endif

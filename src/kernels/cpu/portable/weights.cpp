@@ -17,3 +17,4 @@
 #include "kernels/cpu/generic/moe.h"
 #include "kernels/cpu/generic/weight_forms.h"
 #include "kernels/cpu/generic/q8_forms.h"
+#include "kernels/cpu/generic/q8_block_forms.h"
