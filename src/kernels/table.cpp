@@ -48,8 +48,8 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
   Q8_KERNEL(isa, op, Args, q8_0_r8), Q8_KERNEL(isa, op, Args, q4_0_r8), Q8_KERNEL(isa, op, Args, mxfp4_r8)
 // The formats that the x86 sets with wide products leave to avx2.
 #define Q8_BLOCK_KERNELS(isa, op, Args)                                                                                \
-  Q8_KERNEL(isa, op, Args, iq4_nl_r8), Q8_KERNEL(isa, op, Args, q4_1_r8), Q8_KERNEL(isa, op, Args, q4_k_r8),           \
-      Q8_KERNEL(isa, op, Args, q5_k_r8), Q8_KERNEL(isa, op, Args, q6_k_r8)
+  Q8_KERNEL(isa, op, Args, iq4_nl_r8), Q8_KERNEL(isa, op, Args, q4_1_r8), Q8_KERNEL(isa, op, Args, nvfp4_r8),          \
+      Q8_KERNEL(isa, op, Args, q4_k_r8), Q8_KERNEL(isa, op, Args, q5_k_r8), Q8_KERNEL(isa, op, Args, q6_k_r8)
 
 #define KV_KERNEL(isa, op, Args, format) \
   entry<Args, cpu::isa::op<KvFormat::format>>("f32_" #format "kv_" #op, Isa::isa, has_kv_format<Args, KvFormat::format>)

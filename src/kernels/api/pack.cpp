@@ -15,6 +15,7 @@ std::optional<WeightFormat> packed_format(WeightFormat stored) {
     case WeightFormat::mxfp4_split: return WeightFormat::mxfp4_r8;
     case WeightFormat::iq4_nl: return WeightFormat::iq4_nl_r8;
     case WeightFormat::q4_1: return WeightFormat::q4_1_r8;
+    case WeightFormat::nvfp4: return WeightFormat::nvfp4_r8;
     case WeightFormat::q4_k: return WeightFormat::q4_k_r8;
     case WeightFormat::q5_k: return WeightFormat::q5_k_r8;
     case WeightFormat::q6_k: return WeightFormat::q6_k_r8;

@@ -29,6 +29,7 @@ constexpr std::array<WeightFormatTraits, kWeightFormatCount> kTraits = {{
     {"mxfp4_r8", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 8, 0},
     {"iq4_nl_r8", blocks::kBlock, blocks::kIq4NlBytes - 2, 2, 8, 1},
     {"q4_1_r8", blocks::kBlock, blocks::kQ41Bytes - 4, 4, 8, 2},
+    {"nvfp4_r8", blocks::kNvfp4Block, blocks::kNvfp4Block / 2, 8, 8, 4},
     {"q4_k_r8", blocks::kSuper, 8 * 16, 20, 8, 2},
     {"q5_k_r8", blocks::kSuper, 8 * 20, 20, 8, 2},
     {"q6_k_r8", blocks::kSuper, 8 * 24, 18, 8, 1},

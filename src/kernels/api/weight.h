@@ -34,6 +34,8 @@ enum class WeightFormat : std::uint8_t {
                 // scale below 2^-125 is lost: at most 6 * 2^-126 of a weight
   iq4_nl_r8,    // codes: as q4_0_r8; scales: f16
   q4_1_r8,      // codes: as q4_0_r8; scales: f16 scale, f16 offset
+  nvfp4_r8,     // blocks of 64: for each part of 32, 16 bytes of two E2M1 codes (j and j + 16); scales: for each 16 elements an f16,
+                // half of the UE4M3 scale
   // Blocks of 256. For each part of 32: 16 bytes of two nibbles (j and j + 16), then the upper bits of the codes, if any.
   q4_k_r8,      // scales: f16 d, f16 dmin, then for each part a byte of scale and a byte of min
   q5_k_r8,      // upper: 4 bytes; bit v of byte b is bit 4 of code 4 v + b. Scales as q4_k_r8

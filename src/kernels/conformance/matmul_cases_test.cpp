@@ -25,7 +25,8 @@ void make_extreme(const MatmulArgs& a) {
   const auto code = [&] {
     switch (a.weight.format) {
       case WeightFormat::q8_0_r8: return 0x80;
-      case WeightFormat::mxfp4_r8: return 0x77;
+      case WeightFormat::mxfp4_r8:
+      case WeightFormat::nvfp4_r8: return 0x77;
       case WeightFormat::q4_1_r8:
       case WeightFormat::q4_k_r8:
       case WeightFormat::q5_k_r8: return 0xFF;

@@ -31,6 +31,7 @@ StoredBlock stored_block(const WeightView& w, std::int64_t expert, std::int64_t 
     }
     case WeightFormat::iq4_nl:
     case WeightFormat::q4_1:
+    case WeightFormat::nvfp4:
     case WeightFormat::q4_k:
     case WeightFormat::q5_k:
     case WeightFormat::q6_k: {

@@ -24,6 +24,7 @@ int stored_code(WeightFormat format, const std::byte* block, int k) {
   switch (format) {
     case WeightFormat::q4_1: return nibble(block + 4, k % 16, k >= 16);
     case WeightFormat::iq4_nl: return nibble(block + 2, k % 16, k >= 16);
+    case WeightFormat::nvfp4: return nibble(block + 4, 8 * (k / 16) + k % 8, k % 16 >= 8);
     case WeightFormat::q4_k: return nibble(block + 16, 32 * (p / 2) + l, p % 2 == 1);
     case WeightFormat::q5_k: return nibble(block + 48, 32 * (p / 2) + l, p % 2 == 1) + 16 * ((byte(block, 16 + l) >> p) % 2);
     case WeightFormat::q6_k: {
@@ -39,6 +40,12 @@ void stored_scales(WeightFormat format, const std::byte* block, std::byte* field
   switch (format) {
     case WeightFormat::iq4_nl: std::memcpy(fields, block, 2); return;
     case WeightFormat::q4_1: std::memcpy(fields, block, 4); return;
+    case WeightFormat::nvfp4:
+      for (int sub = 0; sub < 4; ++sub) {
+        const std::uint16_t bits = blocks::float_to_f16(0.5F * blocks::ue4m3_to_float(static_cast<std::uint8_t>(block[sub])));
+        std::memcpy(fields + 2 * sub, &bits, 2);
+      }
+      return;
     case WeightFormat::q6_k:
       std::memcpy(fields, block + 208, 2);
       std::memcpy(fields + 2, block + 192, 16);
@@ -53,15 +60,12 @@ void stored_scales(WeightFormat format, const std::byte* block, std::byte* field
 }
 
 ElementParts stored_element(WeightFormat format, const std::byte* block, int k) {
-  if (format == WeightFormat::nvfp4) {
-    const double scale = blocks::ue4m3_to_float(static_cast<std::uint8_t>(block[k / 16]));
-    return {scale * double{blocks::kE2m1[nibble(block + 4, 8 * (k / 16) + k % 8, k % 16 >= 8)]}, 0};
-  }
   const int code = stored_code(format, block, k);
   const int p = k / 32;
   switch (format) {
     case WeightFormat::q4_1: return {half(block) * code, half(block + 2)};
     case WeightFormat::iq4_nl: return {half(block) * blocks::kIq4Nl[code], 0};
+    case WeightFormat::nvfp4: return {double{blocks::ue4m3_to_float(static_cast<std::uint8_t>(block[k / 16]))} * blocks::kE2m1[code], 0};
     case WeightFormat::q6_k: return {half(block + 208) * static_cast<std::int8_t>(block[192 + k / 16]) * (code - 32), 0};
     default: return {half(block) * part_scale(block + 4, p) * code, -half(block + 2) * part_min(block + 4, p)};
   }
@@ -80,6 +84,7 @@ ElementParts packed_element(const WeightView& w, std::int64_t expert, std::int64
   switch (w.format) {
     case WeightFormat::iq4_nl_r8: return {half(field(0)) * blocks::kIq4Nl[code], 0};
     case WeightFormat::q4_1_r8: return {half(field(0)) * code, half(field(2))};
+    case WeightFormat::nvfp4_r8: return {half(field(2 * (k / 16))) * 2 * blocks::kE2m1[code], 0};
     case WeightFormat::q6_k_r8:
       code += 16 * ((code_byte(p * part_bytes + 16 + 4 * (l / 16) + l % 4) >> (2 * (l % 16 / 4))) % 4);
       return {half(field(0)) * static_cast<std::int8_t>(*field(2 + k / 16)) * (code - 32), 0};

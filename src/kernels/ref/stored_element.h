@@ -17,12 +17,12 @@ struct ElementParts {
 // Element k of a block of q4_1, q4_k, q5_k, q6_k, iq4_nl or nvfp4. REQUIRES: one of these, 0 <= k < traits(format).block.
 ElementParts stored_element(WeightFormat format, const std::byte* block, int k);
 
-// The unsigned code of element k of a block of q4_1, iq4_nl, q4_k, q5_k or q6_k, and the block's scales as the packed formats keep
+// The unsigned code of element k of such a block, and the block's scales as the packed formats keep
 // them: their fields in order, two bytes or one each (weight.h).
 int stored_code(WeightFormat format, const std::byte* block, int k);
 void stored_scales(WeightFormat format, const std::byte* block, std::byte* fields);
 
-// Element k of block `index` of a row of a packed matrix in one of iq4_nl_r8, q4_1_r8, q4_k_r8, q5_k_r8 or q6_k_r8.
+// Element k of block `index` of a row of a packed matrix in one of iq4_nl_r8, q4_1_r8, nvfp4_r8, q4_k_r8, q5_k_r8 or q6_k_r8.
 ElementParts packed_element(const WeightView& w, std::int64_t expert, std::int64_t row, std::int64_t index, int k);
 
 }  // namespace plumb::kernels

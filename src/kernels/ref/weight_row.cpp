@@ -28,6 +28,7 @@ bool in_parts(WeightFormat format) {
     case WeightFormat::q6_k:
     case WeightFormat::iq4_nl_r8:
     case WeightFormat::q4_1_r8:
+    case WeightFormat::nvfp4_r8:
     case WeightFormat::q4_k_r8:
     case WeightFormat::q5_k_r8:
     case WeightFormat::q6_k_r8: return true;

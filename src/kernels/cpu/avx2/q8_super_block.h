@@ -60,6 +60,38 @@ struct PackedBlock<WeightFormat::q4_1_r8> {
 };
 
 template <>
+struct PackedBlock<WeightFormat::nvfp4_r8> {
+  // Magnitude and sign apart, as below for q6_k_r8, since a scale belongs to 16 elements: 8 products of 12 * 127 are 12192.
+  template <int R>
+  static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
+    const __m256i low = _mm256_set1_epi8(15);
+    const __m256i ones = _mm256_set1_epi16(1);
+    const __m256i values = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12));
+#pragma GCC unroll 1
+    for (int sub = 0; sub < 4; ++sub) {
+      __m256i w[4], magnitude[4];
+      for (int v = 0; v < 4; ++v) {
+        const __m256i codes = load_32_bytes(data + 128 * (sub / 2) + 32 * v);
+        w[v] = _mm256_shuffle_epi8(values, _mm256_and_si256(sub % 2 == 0 ? codes : _mm256_srli_epi16(codes, 4), low));
+        magnitude[v] = _mm256_abs_epi8(w[v]);
+      }
+      const __m256 d = f16_scales(scales + 16 * sub);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const Q8Block& block = x[r][b + sub / 2];
+        const std::int8_t* codes = block.codes + 16 * (sub % 2);
+        __m256i pairs = _mm256_maddubs_epi16(magnitude[0], _mm256_sign_epi8(four_bytes(codes), w[0]));
+#pragma GCC unroll 4
+        for (int v = 1; v < 4; ++v) {
+          pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(magnitude[v], _mm256_sign_epi8(four_bytes(codes + 4 * v), w[v])));
+        }
+        add_scaled(_mm256_madd_epi16(pairs, ones), block, d, acc[r]);
+      }
+    }
+  }
+};
+
+template <>
 struct PackedBlock<WeightFormat::q4_k_r8> {
   template <int R>
   static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {

@@ -10,6 +10,7 @@ inline constexpr int kQ8TileRows = 8;
 // Blocks of 32 activations in a block of the format.
 template <WeightFormat F>
 constexpr int packed_parts() {
+  if (F == WeightFormat::nvfp4_r8) return 2;
   return F == WeightFormat::q4_k_r8 || F == WeightFormat::q5_k_r8 || F == WeightFormat::q6_k_r8 ? blocks::kSuperParts : 1;
 }
 

@@ -46,6 +46,17 @@ inline void stored_super_block(WeightFormat format, const std::byte* data, std::
   }
 }
 
+// The scales of codes that count halves, exact in half precision.
+inline void stored_nvfp4(const std::byte* data, std::byte* codes, std::byte* scales) {
+  const auto* block = reinterpret_cast<const std::uint8_t*>(data);
+  for (int sub = 0; sub < 4; ++sub) {
+    const std::uint16_t scale = blocks::float_to_f16(blocks::ue4m3_to_float(block[sub]) / 2);
+    std::memcpy(scales + 2 * sub, &scale, 2);
+  }
+  const auto code = [&](int sub, int j) { return j < 8 ? block[4 + 8 * sub + j] & 15 : block[4 + 8 * sub + j - 8] >> 4; };
+  for (int j = 0; j < 32; ++j) codes[j] = static_cast<std::byte>(code(j / 16 * 2, j % 16) | code(j / 16 * 2 + 1, j % 16) << 4);
+}
+
 // Most bytes of codes and of scales that a row's block has.
 inline constexpr int kMaxPackedCodes = 192;
 inline constexpr int kMaxPackedScales = 20;
@@ -65,6 +76,8 @@ inline void stored_codes(WeightFormat format, const std::byte* data, const std::
     blocks::renibble_hf_to_ggml(reinterpret_cast<const std::uint8_t*>(data), reinterpret_cast<std::uint8_t*>(codes));
   } else if (format == WeightFormat::q4_k || format == WeightFormat::q5_k || format == WeightFormat::q6_k) {
     stored_super_block(format, data, codes, packed_scale);
+  } else if (format == WeightFormat::nvfp4) {
+    stored_nvfp4(data, codes, packed_scale);
   } else {
     const std::size_t scale_bytes = format == WeightFormat::q4_1 ? 4 : 2;
     std::memcpy(packed_scale, data, scale_bytes);

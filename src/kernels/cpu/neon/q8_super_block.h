@@ -34,6 +34,11 @@ inline void add_min_products(const int8x16_t (&w)[8][2], const int32x4_t (&scale
   }
 }
 
+// Zeros for the weights of the other half of a part.
+inline void keep_half(int8x16_t (&w)[8][2], int half) {
+  for (int v = 0; v < 4; ++v) w[v + 4 * (1 - half)][0] = w[v + 4 * (1 - half)][1] = vdupq_n_s8(0);
+}
+
 inline int8x16_t plain_nibbles(uint8x16_t nibbles) { return vreinterpretq_s8_u8(nibbles); }
 
 template <>
@@ -55,6 +60,21 @@ struct PackedBlock<WeightFormat::q4_1_r8> {
     nibble_weights(data, plain_nibbles, w);
     const F32x8 offset = f16_to_f32(load_8_halves(scales + 16));
     add_min_products<R>(w, ones, ones, f16_to_f32(load_8_halves(scales)), {vnegq_f32(offset.lo), vnegq_f32(offset.hi)}, x, b, acc);
+  }
+};
+
+template <>
+struct PackedBlock<WeightFormat::nvfp4_r8> {
+  // A scale belongs to 16 elements, half of a part: each half is summed with zeros for the other.
+  template <int R>
+  static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
+#pragma GCC unroll 1
+    for (int sub = 0; sub < 4; ++sub) {
+      int8x16_t w[8][2];
+      nibble_weights(data + 128 * (sub / 2), [](uint8x16_t nibbles) { return doubled_e2m1(nibbles); }, w);
+      keep_half(w, sub % 2);
+      add_products<R>(w, f16_to_f32(load_8_halves(scales + 16 * sub)), x, b + sub / 2, acc);
+    }
   }
 };
 
@@ -94,7 +114,7 @@ template <> struct PackedBlock<WeightFormat::q5_k_r8> : MinSuperBlock<1> {};
 
 template <>
 struct PackedBlock<WeightFormat::q6_k_r8> {
-  // A scale belongs to 16 elements, half of a part: each half is summed with zeros for the other.
+  // Halves as in nvfp4_r8.
   template <int R>
   static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
     const F32x8 d = f16_to_f32(load_8_halves(scales));
@@ -112,9 +132,8 @@ struct PackedBlock<WeightFormat::q6_k_r8> {
 #pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
         int8x16_t of_half[8][2];
-        for (int v = 0; v < 8; ++v) {
-          for (int h = 0; h < 2; ++h) of_half[v][h] = v / 4 == half ? w[v][h] : vdupq_n_s8(0);
-        }
+        std::memcpy(of_half, w, sizeof w);
+        keep_half(of_half, half);
         int32x4_t scale[2], sums[R][2];
         widen_signed_bytes(scales + 16 + 8 * (2 * p + half), scale);
         packed_sums<R>(of_half, x, b + p, sums);

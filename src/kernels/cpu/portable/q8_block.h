@@ -97,6 +97,26 @@ struct PackedBlock<WeightFormat::q4_1_r8> {
   }
 };
 
+template <>
+struct PackedBlock<WeightFormat::nvfp4_r8> {
+  template <int R>
+  static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
+    for (int sub = 0; sub < 4; ++sub) {
+      const F32x8 d = half_scales(scales + 16 * sub);
+      for (int r = 0; r < R; ++r) {
+        const Q8Block& block = x[r][b + sub / 2];
+        float sums[8];
+        for (int row = 0; row < 8; ++row) {
+          std::int32_t sum = 0;
+          for (int k = sub % 2 * 16; k < sub % 2 * 16 + 16; ++k) sum += kDoubledE2m1[part_code(data + sub / 2 * 128, row, k, 0)] * block.codes[k];
+          sums[row] = static_cast<float>(sum);
+        }
+        acc[r] = mul_add(load8(sums) * splat(block.scale), d, acc[r]);
+      }
+    }
+  }
+};
+
 template <int UpperBits>
 struct MinSuperBlock {
   template <int R>
