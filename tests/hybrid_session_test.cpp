@@ -88,6 +88,30 @@ TEST_P(HybridSession, GoesOnAfterARestartWithTheSameBits) {
   EXPECT_EQ(a.digests, uninterrupted.digests);
 }
 
+// A conversation whose last turn is edited branches where the message began, in the middle of a prompt that is one chunk otherwise.
+TEST_P(HybridSession, AnEditedTurnStartsFromTheStateWhereItsMessageBegan) {
+  std::vector<std::int32_t> text;
+  for (std::int32_t t = 0; t < 200; ++t) text.push_back((t * 31 + 7) % 251);
+  std::vector<std::int32_t> edited(text.begin(), text.begin() + 101);
+  for (std::int32_t t = 0; t < 50; ++t) edited.push_back((t * 13 + 5) % 251);
+  const auto cached_after = [&](std::vector<std::int32_t> branch_points) {
+    Engine engine = open();
+    Request first;
+    first.prompt_ids = text;
+    first.branch_points = std::move(branch_points);
+    first.max_tokens = 4;
+    first.ignore_eos = true;
+    test::ask(engine, first);
+    Engine cold = open();
+    const Answer a = ask(engine, edited, 12);
+    EXPECT_EQ(a.digests, ask(cold, edited, 12).digests);
+    return a.end.usage.cached_tokens;
+  };
+  EXPECT_EQ(cached_after({}), 0) << "nothing says where the messages begin";
+  EXPECT_EQ(cached_after({40, 100}), 96);
+  EXPECT_EQ(cached_after({40, 150}), 32) << "behind the branch nothing is of use";
+}
+
 // The state stands for its length alone: a text that parts from it earlier begins anew, and nothing of it is heard.
 TEST_P(HybridSession, AStateIsNotUsedForAShorterText) {
   Engine cold = open();

@@ -140,7 +140,7 @@ Launch Scheduler::plan_chunk(RequestState& request, std::int32_t decoding, decod
   const auto& wanted = request.request.logit_positions;
   auto next = static_cast<std::size_t>(request.emitted.get().logits);
   const bool draws = request.request.max_tokens > track.extend_end - request.prompt_tokens;
-  // How far: rows, logits, and for recurrent models the last page boundary, where the state can be kept.
+  // How far: rows, logits, and for recurrent models where the state is to be kept.
   std::int32_t end = start;
   for (std::size_t n = next; end < track.extend_end && end - start < rows_left; ++end) {
     const bool logits = n < wanted.size() && wanted[n] == end;
@@ -149,7 +149,7 @@ Launch Scheduler::plan_chunk(RequestState& request, std::int32_t decoding, decod
     if (last && !edits_fit(request, plan)) break;
     if (logits) ++n;
   }
-  if (recurrent() && parts_.tree != nullptr && end / kv::kPageRows * kv::kPageRows > start) end = end / kv::kPageRows * kv::kPageRows;
+  if (recurrent() && parts_.tree != nullptr) end = state_boundary(request, start, end);
   if (end == start) return Launch::nothing;
   if (const Launch room = make_room(request, end); room != Launch::launched) return room;
 
@@ -178,6 +178,16 @@ Launch Scheduler::plan_chunk(RequestState& request, std::int32_t decoding, decod
   }
   plan.shares.push_back(share);
   return Launch::launched;
+}
+
+// Where a chunk of a recurrent model ends that may reach `end`: its state is kept there and nowhere inside. At the last page boundary
+// before the next place where conversations branch, or else before `end`; at `end` where there is none after `start`.
+std::int32_t Scheduler::state_boundary(const RequestState& request, std::int32_t start, std::int32_t end) const {
+  const auto boundary = [](std::int32_t position) { return position / kv::kPageRows * kv::kPageRows; };
+  for (const std::int32_t branch : request.request.branch_points) {
+    if (boundary(branch) > start && boundary(branch) < end) return boundary(branch);
+  }
+  return boundary(end) > start ? boundary(end) : end;
 }
 
 // Where the recurrent state comes from before the step, and where it is kept after it (C23, C24).

@@ -198,6 +198,7 @@ class Scheduler final : private decode::LoopHost {
   decode::Launch plan(bool ahead, decode::StepPlan& plan);
   decode::Launch plan_decode(RequestState& request, decode::StepPlan& plan);
   decode::Launch plan_chunk(RequestState& request, std::int32_t decoding, decode::StepPlan& plan);
+  std::int32_t state_boundary(const RequestState& request, std::int32_t start, std::int32_t end) const;
   decode::Launch make_room(RequestState& request, std::int32_t end);
   void plan_state(decode::Share& share, decode::StepPlan& plan);
   void add_row(const RequestState& request, std::int32_t position, decode::StepPlan& plan) const;
