@@ -91,15 +91,27 @@ TEST_P(Act, Q8IsAnotherComputationAndNearTheExactOne) {
 
 TEST_P(Act, PackedWeightsReplaceTheirStoredForm) {
   const std::string model = GetParam() == std::string("story") ? kStory : file(GetParam());
-  const Engine exact = open(model, {.act = "f32"});
-  const Engine q8 = open(model, {.act = "q8"});
-  const decode::MemoryUse& before = exact.impl().executor().memory();
-  const decode::MemoryUse& after = q8.impl().executor().memory();
+  const auto exact = Engine::open(model, {.act = "f32", .context = 128});
+  const auto q8 = Engine::open(model, {.act = "q8", .context = 128});
+  ASSERT_TRUE(exact.ok() && q8.ok());
+  const decode::MemoryUse& before = exact->impl().executor().memory();
+  const decode::MemoryUse& after = q8->impl().executor().memory();
   EXPECT_EQ(before.packed_weights, 0U);
   EXPECT_GT(after.packed_weights, 0U);
   EXPECT_LT(after.mapped_weights, before.mapped_weights);
   // All dimensions are multiples of 8 here: packing costs nothing but what it moves.
   EXPECT_EQ(after.packed_weights + after.mapped_weights, before.mapped_weights);
+  // What `plumb inspect` says beforehand is what was reserved.
+  for (const auto& [act, use] : {std::pair{"f32", before}, {"q8", after}}) {
+    const json said = json::parse(run_plumb({"inspect", model, "--act", act, "--ctx", "128", "--json"}).out).at("memory").at("engine");
+    EXPECT_EQ(said.at("packed_weights_bytes"), use.packed_weights);
+    EXPECT_EQ(said.at("mapped_weights_bytes"), use.mapped_weights);
+    EXPECT_EQ(said.at("constants_bytes"), use.constants);
+    EXPECT_EQ(said.at("kv_bytes"), use.kv);
+    EXPECT_EQ(said.at("activations_bytes"), use.activations);
+    EXPECT_EQ(said.at("results_bytes"), use.results);
+    EXPECT_EQ(said.at("total_bytes"), use.total());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Act, ::testing::Values("story", "q8_0", "q4_0"), [](const auto& p) { return std::string(p.param); });

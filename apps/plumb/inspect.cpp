@@ -10,9 +10,12 @@
 
 #include "base/printable.h"
 #include "base/status.h"
+#include "decode/memory_plan.h"
 #include "format/checkpoint.h"
 #include "model/arch/table.h"
 #include "model_facts.h"
+#include "plumb/plumb.h"
+#include "serve/open_plan.h"
 #include "verb.h"
 
 namespace plumb::app {
@@ -20,14 +23,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int32_t kDefaultContext = 32768;
-constexpr std::int32_t kChunkRows = 256;  // the engine's default
-
 struct Options {
   std::string model;
-  std::int32_t context = 0;  // 0: the model's own, at most kDefaultContext
+  EngineOptions engine;
   std::optional<std::int32_t> depth;
-  std::string kv_type = "f32";
   bool tensors = false;
 };
 
@@ -64,28 +63,23 @@ std::vector<std::pair<std::string, std::string>> settings(const format::Checkpoi
 struct Model {
   model::DecoderSpec spec;
   ModelFacts facts;
+  decode::MemoryUse use;
 };
-
-Result<kernels::KvFormat> kv_format(const std::string& name) {
-  using kernels::KvFormat;
-  for (const KvFormat format : {KvFormat::f32, KvFormat::f16, KvFormat::bf16, KvFormat::q8}) {
-    if (name == kernels::to_string(format)) return format;
-  }
-  return usage_error("--kv-type", "must be f32, f16, bf16 or q8", name);
-}
 
 Result<Model> read_model(const format::Checkpoint& checkpoint, const Options& o) {
   Model m;
   PLUMB_ASSIGN(m.spec, model::read_spec(checkpoint));
-  PLUMB_ASSIGN(const model::DecoderWeights weights, model::read_weights(checkpoint, m.spec));
-  PLUMB_ASSIGN(const kernels::KvFormat kv, kv_format(o.kv_type));
-  const std::int32_t context = o.context > 0 ? o.context : std::min(m.spec.max_positions, kDefaultContext);
-  if (context > m.spec.max_positions) {
-    return usage_error("--ctx", fmt::format("the model has {} positions", m.spec.max_positions), std::to_string(context));
+  PLUMB_ASSIGN(model::DecoderWeights weights, model::read_weights(checkpoint, m.spec));
+  if (o.engine.context > m.spec.max_positions) {
+    return usage_error("--ctx", fmt::format("the model has {} positions", m.spec.max_positions), std::to_string(o.engine.context));
   }
+  PLUMB_ASSIGN(const kernels::KvFormat kv, kernels::parse_kv_format("kv", o.engine.kv));
+  const std::int32_t context = context_of(o.engine, m.spec);
   const std::int32_t depth = o.depth.value_or(context - 1);
   if (depth >= context) return usage_error("--depth", fmt::format("must be below the context, {}", context), std::to_string(depth));
-  PLUMB_ASSIGN(m.facts, model_facts(m.spec, weights, {.context = context, .depth = depth, .chunk_rows = kChunkRows, .kv = kv}));
+  PLUMB_ASSIGN(m.facts, model_facts(m.spec, weights, {.context = context, .depth = depth, .chunk_rows = o.engine.chunk_rows, .kv = kv}));
+  PLUMB_ASSIGN(const OpenPlan plan, plan_open(o.engine, m.spec, std::move(weights)));
+  m.use = decode::plan_memory(plan.lowered, plan.layout, plan.executor).use;
   return m;
 }
 
@@ -107,6 +101,22 @@ LayerRow layer_row(const model::LayerSpec& layer) {
     row.top_k = moe->top_k;
   }
   return row;
+}
+
+struct UseRow {
+  const char* key;
+  const char* what;
+  std::uint64_t bytes;
+};
+
+// What an engine with these options holds, in the order of its opening.
+std::vector<UseRow> use_rows(const decode::MemoryUse& use) {
+  return {{"mapped_weights_bytes", "weights read in the file", use.mapped_weights},
+          {"packed_weights_bytes", "weights packed at load", use.packed_weights},
+          {"constants_bytes", "vectors", use.constants},
+          {"kv_bytes", "KV pages, states", use.kv},
+          {"activations_bytes", "activations", use.activations},
+          {"results_bytes", "results", use.results}};
 }
 
 // ---- JSON
@@ -155,9 +165,12 @@ void add_model(ordered_json& document, const Model& m, const Options& o) {
     kv.push_back({{"class", c.name}, {"window", c.window}, {"layers", c.layers}, {"bytes_per_1k", c.bytes_per_position * 1000},
                   {"bytes_at_ctx", c.bytes_at_context}});
   }
+  ordered_json engine = {{"act", o.engine.act}, {"parallel", o.engine.max_requests}};
+  for (const UseRow& row : use_rows(m.use)) engine[row.key] = row.bytes;
+  engine["total_bytes"] = m.use.total();
   document["memory"] = {{"weights", std::move(held)}, {"weights_bytes", f.weight_bytes()}, {"ctx", f.context},
-                        {"kv_type", o.kv_type}, {"kv", std::move(kv)}, {"kv_bytes", f.kv_bytes()},
-                        {"state_bytes", f.state_bytes}};
+                        {"kv_type", o.engine.kv}, {"kv", std::move(kv)}, {"kv_bytes", f.kv_bytes()},
+                        {"state_bytes", f.state_bytes}, {"engine", std::move(engine)}};
   document["per_token"] = {{"weights", std::move(read)},
                            {"weights_bytes", f.weight_bytes_per_token()},
                            {"depth", f.depth},
@@ -207,7 +220,7 @@ void print_model(Console& console, const Model& m, const Options& o) {
     console.print(fmt::format("{:<12} {:>10} {:>14}\n", c.name, bytes_text(c.bytes), bytes_text(c.bytes_per_token)));
   }
   console.print(fmt::format("{:<12} {:>10} {:>14}\n", "in all", bytes_text(f.weight_bytes()), bytes_text(f.weight_bytes_per_token())));
-  console.print(fmt::format("\n{:<24} {:>6} {:>10} {:>14} {:>16}\n", "KV (" + o.kv_type + ")", "layers", "per 1,000",
+  console.print(fmt::format("\n{:<24} {:>6} {:>10} {:>14} {:>16}\n", "KV (" + o.engine.kv + ")", "layers", "per 1,000",
                             fmt::format("at ctx {}", f.context), fmt::format("read at {}", f.depth)));
   for (const KvClassFacts& c : f.kv) {
     const std::string name = c.window == 0 ? c.name : fmt::format("{} {}", c.name, c.window);
@@ -218,6 +231,9 @@ void print_model(Console& console, const Model& m, const Options& o) {
     console.print(fmt::format("\nrecurrent state of {} layers: {} a sequence, read and written for each token\n", f.recurrent_layers,
                               bytes_text(f.state_bytes)));
   }
+  console.print(fmt::format("\nengine of {} requests, --act {}\n", o.engine.max_requests, o.engine.act));
+  for (const UseRow& row : use_rows(m.use)) console.print(fmt::format("{:<24} {:>10}\n", row.what, bytes_text(row.bytes)));
+  console.print(fmt::format("{:<24} {:>10}, of which KV pages take memory only as positions are used\n", "in all", bytes_text(m.use.total())));
   console.print(fmt::format("\nread per decoded token: {} at depth 0, {} at depth {}\n", bytes_text(f.bytes_read_at_zero()),
                             bytes_text(f.bytes_read_at_depth()), f.depth));
 }
@@ -249,10 +265,16 @@ Action add_inspect(CLI::App& command) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
   command.add_option("MODEL", o.model, "folder in the Hugging Face layout, .safetensors or .gguf file")->required();
-  command.add_option("--ctx", o.context, "positions to reckon the KV cache for (default: the model's, at most 32768)")
+  command.add_option("--ctx", o.engine.context, "positions to reckon the KV cache for (default: the model's, at most 32768)")
       ->check(CLI::Range(1, 1 << 24));
   command.add_option("--depth", o.depth, "depth to reckon bytes per token at (default: --ctx minus one)")->check(CLI::Range(0, 1 << 24));
-  command.add_option("--kv,--kv-type", o.kv_type, "form of the KV cache: f32, f16, bf16, q8")->capture_default_str();
+  command.add_option("--kv,--kv-type", o.engine.kv, "form of the KV cache: f32, f16, bf16, q8")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8"}))
+      ->capture_default_str();
+  command.add_option("--act", o.engine.act, "activations of quantised products: with q8 those weights are packed at load; f32 reads all in the file")
+      ->check(CLI::IsMember({"f32", "q8"}))
+      ->capture_default_str();
+  command.add_option("--parallel", o.engine.max_requests, "requests computed together")->check(CLI::Range(1, 1024))->capture_default_str();
   command.add_flag("--tensors", o.tensors, "list every tensor");
   return [options](Console& console) { return run(*options, console); };
 }

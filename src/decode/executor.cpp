@@ -57,67 +57,20 @@ Status Executor::choose_kernels(kernels::Isa isa) {
 
 Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& options) {
   const kernels::Program& program = model_.program;
-  device::BankPlan constants{"constants", {}, false};
-  device::BankPlan kv{"kv", {}, false};
-  device::BankPlan step{"step", {}, false};
-  constexpr std::size_t kNowhere = ~std::size_t{0};
-  std::vector<std::pair<device::BankPlan*, std::size_t>> where(program.slots.size(), {nullptr, kNowhere});
-  for (std::size_t s = 0; s < program.slots.size(); ++s) {
-    const kernels::Slot& slot = program.slots[s];
-    if (slot.kind == SlotKind::weight) continue;
-    device::BankPlan& plan = slot.kind == SlotKind::kv ? kv : step;
-    where[s] = {&plan, plan.add(slot.name, slot.bytes)};
-    (slot.kind == SlotKind::kv ? memory_.kv : memory_.activations) += slot.bytes;
-  }
-  for (const model::WeightSource& source : model_.weights) {
-    if (source.packed) {
-      const std::uint64_t bytes = program.slots[source.slot].bytes;
-      where[source.slot] = {&constants, constants.add(program.slots[source.slot].name, bytes)};
-      memory_.packed_weights += bytes;
-    } else if (source.mapped) {
-      if (!source.load_only) memory_.mapped_weights += source.bytes.size();
-    } else {
-      where[source.slot] = {&constants, constants.add(program.slots[source.slot].name, source.bytes.size())};
-      memory_.constants += source.bytes.size();
-    }
-  }
-  device::BankPlan results{"results", {}, true};
-  const auto logit_rows = static_cast<std::uint64_t>(program.max_logit_rows);
-  const auto sequences = static_cast<std::uint64_t>(layout.options.sequences);
-  for (std::size_t s = 0; s < program.slots.size(); ++s) {
-    if (program.slots[s].name == kernels::kSlotLogits) {
-      vocab_ = static_cast<std::int32_t>(program.slots[s].bytes / 4 / logit_rows);
-    }
-  }
-  for (std::int32_t r = 0; r < options.depth; ++r) {
-    results.add("tokens", logit_rows * 4);
-    results.add("digests", logit_rows * 8);
-    results.add("lengths", sequences * 4);
-    if (options.keep_logits) results.add("logits", logit_rows * vocab_ * 4);
-    for (const Tap& tap : options.taps) {
-      results.add("tap", tap.row_bytes * static_cast<std::uint64_t>(std::max(program.max_rows, program.max_logit_rows)));
-    }
-  }
-  std::uint64_t transfer = 0;
-  for (const kv::KvClass& c : layout.classes) transfer = std::max(transfer, c.page_bytes);
-  std::uint64_t state = 0;
-  for (const kernels::Slot& slot : program.slots) {
-    if (slot.name.starts_with(kernels::kSlotRecurrentState)) state += slot.bytes / static_cast<std::uint64_t>(options.state_slots);
-  }
-  transfer = std::max(transfer, state);
-  results.add("transfer", std::max<std::uint64_t>(transfer, 1));
-  for (const auto& region : results.regions) memory_.results += region.bytes;
-
-  PLUMB_ASSIGN(constants_bank_, queue_.reserve(constants));
-  PLUMB_ASSIGN(kv_bank_, queue_.reserve(kv));
-  PLUMB_ASSIGN(step_bank_, queue_.reserve(step));
-  PLUMB_ASSIGN(results_bank_, queue_.reserve(results));
+  const MemoryPlan plan = plan_memory(model_, layout, options);
+  memory_ = plan.use;
+  vocab_ = plan.vocab;
+  PLUMB_ASSIGN(constants_bank_, queue_.reserve(plan.constants));
+  PLUMB_ASSIGN(kv_bank_, queue_.reserve(plan.kv));
+  PLUMB_ASSIGN(step_bank_, queue_.reserve(plan.step));
+  PLUMB_ASSIGN(results_bank_, queue_.reserve(plan.results));
 
   slots_.resize(program.slots.size());
   for (std::size_t s = 0; s < program.slots.size(); ++s) {
-    if (where[s].first == nullptr) continue;
-    const device::Bank& bank = where[s].first == &constants ? *constants_bank_ : where[s].first == &kv ? *kv_bank_ : *step_bank_;
-    slots_[s] = bank.buffer(where[s].second);
+    const auto [place, region] = plan.where[s];
+    if (place == MemoryPlan::Place::nowhere) continue;
+    const device::Bank& bank = place == MemoryPlan::Place::constants ? *constants_bank_ : place == MemoryPlan::Place::kv ? *kv_bank_ : *step_bank_;
+    slots_[s] = bank.buffer(region);
   }
   // Constants are uploaded once; a weight that stays mapped is bound where the checkpoint put it.
   PLUMB_ASSIGN(device::CommandBuffer buffer, queue_.begin({.label = "load"}));

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "decode/executor_options.h"
+#include "decode/memory_plan.h"
 #include "decode/step.h"
 #include "device/queue.h"
 #include "kernels/geometry/attention_plan.h"
@@ -21,36 +23,6 @@
 #include "model/decoder.h"
 
 namespace plumb::decode {
-
-// A copy of some activation after some phase, for witnesses (which experts were chosen) and for finding the first place
-// where two runs differ. Off in normal runs.
-struct Tap {
-  std::size_t phase = 0;       // copied after this phase of the program
-  kernels::SlotId slot = kernels::kNoSlot;
-  std::uint64_t row_bytes = 0;  // bytes per batch row (or logit row) of the slot
-  std::uint64_t offset = 0;     // of the first row in the slot
-  kernels::RowCount over = kernels::RowCount::rows;  // which rows those are
-};
-
-struct ExecutorOptions {
-  kernels::Isa isa = kernels::Isa::portable;
-  std::int32_t depth = 1;     // steps in flight at once: results of this many are kept for the host
-  std::int32_t state_slots = 0;  // recurrent-state slots the model was lowered for
-  bool keep_logits = false;   // reserve room for logits in the ring
-  bool diag = false;          // one_by_one submissions
-  kernels::AttentionRequest attention;  // which attention kernels may run
-  std::vector<Tap> taps;
-};
-
-// How much device memory the executor reserved, by use.
-struct MemoryUse {
-  std::uint64_t mapped_weights = 0;  // read in place from the checkpoint
-  std::uint64_t packed_weights = 0;  // repacked at load for the kernels chosen; their mapped pages are given back
-  std::uint64_t constants = 0;
-  std::uint64_t kv = 0;
-  std::uint64_t activations = 0;
-  std::uint64_t results = 0;
-};
 
 class Executor;
 

@@ -5,29 +5,12 @@
 
 #include "base/check.h"
 #include "model/arch/table.h"
-#include "model/decoder.h"
 #include "model/open_tokenizer.h"
 #include "serve/engine_impl.h"
+#include "serve/open_plan.h"
 #include "serve/session_file.h"
 
 namespace plumb {
-namespace {
-
-// Without a wish of the user: long enough for any conversation, short enough that the full-attention pages of a 20b model
-// reserve under 2 GB. Pages are touched, and so take memory, only as positions are used.
-constexpr std::int32_t kDefaultContext = 32768;
-
-// Requests that change logits share this many changes in one step, beside the most that one request alone can have.
-constexpr std::int32_t kSharedEdits = 16384;
-
-// Rows of a step whose keys workers may share out, each over the whole context. More rows are tasks enough.
-constexpr std::int32_t kRowsInParts = 4;
-
-Error bad_option(const char* field, std::string message, std::string value) {
-  return fail(ErrorCode::invalid_argument, std::move(message), "engine options", field, std::move(value));
-}
-
-}  // namespace
 
 std::string_view to_string(Finish finish) {
   switch (finish) {
@@ -46,25 +29,7 @@ std::string_view to_string(Finish finish) {
 
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& model, const OpenOptions& options) {
   const EngineOptions& o = options.engine;
-  if (o.device != "auto" && o.device != "cpu") return bad_option("device", "must be auto or cpu", o.device);
-  if (o.chunk_rows < 1 || o.chunk_rows > 4096) return bad_option("chunk_rows", "must be from 1 to 4096", std::to_string(o.chunk_rows));
-  if (o.logit_rows < 1 || o.logit_rows > 4096) return bad_option("logit_rows", "must be from 1 to 4096", std::to_string(o.logit_rows));
-  if (o.act != "f32" && o.act != "q8") return bad_option("act", "must be f32 or q8", o.act);
-  if (o.max_requests < 1 || o.max_requests > 1024) return bad_option("max_requests", "must be from 1 to 1024", std::to_string(o.max_requests));
-  const auto kv_format = kernels::parse_kv_format("kv", o.kv);
-  if (!kv_format.ok()) return bad_option("kv", kv_format.error().message, o.kv);
-  PLUMB_ASSIGN(const kernels::AttentionRequest attention, kernels::parse_attention(o.attention));
-  PLUMB_ASSIGN(const decode::LoopChoice loop, decode::parse_loop(o.loop));
-  if (o.cache_positions < 0) return bad_option("cache_positions", "must be at least 0", std::to_string(o.cache_positions));
-  if (o.cache_states < 0 || o.cache_states > (1 << 16)) return bad_option("cache_states", "must be from 0 to 65536", std::to_string(o.cache_states));
-  if (o.cache_window_pages < 0 || o.cache_window_pages > (1 << 20)) {
-    return bad_option("cache_window_pages", "must be from 0 to 1048576", std::to_string(o.cache_window_pages));
-  }
-  kernels::Isa isa = kernels::best_isa();
-  if (!o.isa.empty()) {
-    PLUMB_ASSIGN(isa, kernels::parse_isa(o.isa));
-  }
-
+  PLUMB_TRY(check_options(o));
   PLUMB_ASSIGN(format::Checkpoint checkpoint, format::Checkpoint::open(model));
   PLUMB_ASSIGN(model::DecoderSpec spec, model::read_spec(checkpoint));
   PLUMB_ASSIGN(model::DecoderWeights weights, model::read_weights(checkpoint, spec));
@@ -73,57 +38,29 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
     return fail(ErrorCode::shape_mismatch, "the tokenizer has more tokens than the embedding, which has " + std::to_string(spec.vocab),
                 model, "tokenizer", std::to_string(tokenizer.vocab_size()));
   }
-  const std::int32_t context = o.context > 0 ? o.context : std::min(spec.max_positions, kDefaultContext);
-  const std::int32_t chunk = std::min(o.chunk_rows, context);
-  const std::int32_t pool_positions = options.pool_pages > 0 ? options.pool_pages * kv::kPageRows
-                                                             : context + (o.prefix_cache ? std::min(context, o.cache_positions) : 0);
-  PLUMB_ASSIGN(kv::KvLayout layout, kv::plan_kv(spec, {.context = context,
-                                                   .sequences = o.max_requests,
-                                                   .chunk_rows = chunk,
-                                                   .chain_depth = loop.k,
-                                                   .pool_positions = pool_positions,
-                                                   .snapshot_pages = o.prefix_cache ? o.cache_window_pages : 0,
-                                                   .format = *kv_format}));
+  PLUMB_ASSIGN(OpenPlan plan, plan_open(o, spec, std::move(weights), options.pool_pages));
 
-  auto impl = std::unique_ptr<Impl>(new Impl(std::move(checkpoint), std::move(spec), std::move(tokenizer), std::move(layout)));
+  auto impl = std::unique_ptr<Impl>(new Impl(std::move(checkpoint), std::move(spec), std::move(tokenizer), std::move(plan.layout)));
   const Clock& clock = options.clock != nullptr ? *options.clock : impl->wall_;
   for (const kv::KvClass& c : impl->layout_.classes) {
     impl->pools_.push_back(std::make_unique<kv::PagePool>(c.geometry.pages, &impl->context_, &impl->steps_));
     impl->pool_list_.push_back(impl->pools_.back().get());
   }
-  std::int32_t state_slots = 0;
-  if (model::has_recurrent(impl->spec_)) {
-    state_slots = o.max_requests + (o.prefix_cache ? o.cache_states : 0);
-    impl->aux_ = std::make_unique<kv::PagePool>(state_slots, &impl->context_, &impl->steps_);
-  }
+  if (plan.state_slots > 0) impl->aux_ = std::make_unique<kv::PagePool>(plan.state_slots, &impl->context_, &impl->steps_);
   impl->slots_ = std::make_unique<kv::SlotTable>(impl->layout_, &impl->context_);
   if (o.prefix_cache) impl->tree_ = std::make_unique<kv::PrefixTree>(impl->layout_, impl->pool_list_, impl->aux_.get(), &impl->context_);
-  const auto geometry = impl->layout_.geometry();
-  const std::int32_t logit_rows = std::min(std::max(o.logit_rows, o.max_requests), chunk + o.max_requests - 1);
-  PLUMB_ASSIGN(model::LoweredModel lowered,
-               model::lower(impl->spec_, std::move(weights), geometry,
-                            {.max_rows = chunk + o.max_requests - 1,  // a whole chunk, whoever else decodes
-                             .max_logit_rows = logit_rows,
-                             .act = o.act == "q8" ? model::Act::q8 : model::Act::f32,
-                             .sequences = o.max_requests,
-                             .max_edits = std::max(kSharedEdits, std::min(impl->spec_.vocab, context) + 2048),
-                             .attention_slices = kRowsInParts * static_cast<std::int32_t>(kernels::attention_slices(0, context)),
-                             .state_slots = state_slots}));
-  const std::unique_ptr<decode::Loop> shape = loop.entry->make(loop.k);
-  decode::ExecutorOptions executor{.isa = isa, .depth = shape->depth(), .state_slots = state_slots, .keep_logits = true, .diag = o.diag,
-                                   .attention = attention};
   PLUMB_CHECK(!options.trace_routing || !options.trace_steps);
-  if (options.trace_routing) executor.taps = impl->find_routers(lowered.program);
+  if (options.trace_routing) plan.executor.taps = impl->find_routers(plan.lowered.program);
   if (options.trace_steps) {
-    impl->outputs_ = decode::phase_outputs(lowered.program);
-    for (const decode::PhaseOutput& output : impl->outputs_) executor.taps.push_back(output.tap);
+    impl->outputs_ = decode::phase_outputs(plan.lowered.program);
+    for (const decode::PhaseOutput& output : impl->outputs_) plan.executor.taps.push_back(output.tap);
   }
   PLUMB_ASSIGN(impl->queue_, device::open_cpu_queue({.threads = o.threads,
                                                      .pin = o.pin,
                                                      .checked = o.checked,
                                                      .inline_execution = options.inline_device,
                                                      .hold = options.hold}));
-  PLUMB_ASSIGN(impl->executor_, decode::Executor::open(*impl->queue_, std::move(lowered), impl->layout_, executor));
+  PLUMB_ASSIGN(impl->executor_, decode::Executor::open(*impl->queue_, std::move(plan.lowered), impl->layout_, plan.executor));
 
   ModelInfo& info = impl->info_;
   info.path = model;
@@ -133,7 +70,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
   info.hidden = impl->spec_.hidden;
   info.layers = static_cast<std::int32_t>(impl->spec_.layers.size());
   info.max_positions = impl->spec_.max_positions;
-  info.context = context;
+  info.context = plan.context;
   const auto eos = impl->tokenizer_.eos_ids();
   info.eos_ids.assign(eos.begin(), eos.end());
   info.bos_id = impl->tokenizer_.bos_id().value_or(-1);
@@ -148,7 +85,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::open(const std::string& mode
                                                             .steps = impl->steps_,
                                                             .tokenizer = impl->tokenizer_,
                                                             .info = impl->info_,
-                                                            .loop = loop,
+                                                            .loop = plan.loop,
                                                             .max_requests = o.max_requests,
                                                             .router_taps = impl->router_taps_});
   return impl;
