@@ -25,11 +25,11 @@ TEST_P(QualityFull, StaysWithinItsBudget) {
   if (GetParam().heldout) arguments.insert(arguments.end(), {"--heldout", root + "/models/story/heldout.u16"});
   const Finished finished = run_plumb(arguments);
   EXPECT_EQ(finished.status, 0) << finished.out << finished.err;
-  const json quality = json::parse(finished.out, nullptr, false).value("quality", json::object());
+  json quality = json::parse(finished.out, nullptr, false).value("quality", json::object());
+  const auto figure = [&](const char* name) { return quality[name].is_number() ? quality[name].get<double>() : -1.0; };  // null: not measured
   std::printf("[ figures  ] act %s kv %s kl_mean %.3g kl_p99 %.3g flips %.4f held-out %+.5f nats\n", GetParam().act, GetParam().kv,
-              quality.value("kl_mean", -1.0), quality.value("kl_p99", -1.0), quality.value("top1_flips", -1.0),
-              quality.value("heldout_nats_more", -1.0));
-  EXPECT_GT(quality.value("kl_mean", 0.0), 1e-10) << "not another path";
+              figure("kl_mean"), figure("kl_p99"), figure("top1_flips"), figure("heldout_nats_more"));
+  EXPECT_GT(figure("kl_mean"), 1e-10) << "not another path";
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, QualityFull,

@@ -21,10 +21,15 @@ namespace plumb::kernels::conformance {
 class Checker {
  public:
   Checker();
+  ~Checker();
   std::vector<std::string> check(const KernelEntry& kernel, const ShapeCase& c);
 
  private:
+  struct Prepared;  // a case's memory before and after, by its reference
+  const Prepared& prepare(const ShapeCase& c);
+
   std::vector<std::unique_ptr<device::CpuQueue>> queues_;  // of 1, 2 and 3 threads
+  std::unique_ptr<Prepared> last_;  // most of the time goes into references, and several kernels are checked against each
 };
 
 // Runs one launch of bound arguments and waits for it.
