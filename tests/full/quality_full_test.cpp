@@ -13,7 +13,7 @@ using nlohmann::json;
 struct Forms {
   const char* act;
   const char* kv;
-  bool heldout;  // over 131,072 tokens too; half a minute each, so for the widest and the narrowest
+  bool heldout;  // over 131,072 tokens too; half a minute each, so for the narrowest
 };
 
 class QualityFull : public ::testing::TestWithParam<Forms> {};
@@ -33,7 +33,7 @@ TEST_P(QualityFull, StaysWithinItsBudget) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, QualityFull,
-                         ::testing::Values(Forms{"q8", "f32", true}, Forms{"f32", "f16", false}, Forms{"f32", "bf16", false}, Forms{"f32", "q8", false},
+                         ::testing::Values(Forms{"q8", "f32", false}, Forms{"f32", "f16", false}, Forms{"f32", "bf16", false}, Forms{"f32", "q8", false},
                                            Forms{"q8", "q8", true}),
                          [](const auto& p) { return std::string("act_") + p.param.act + "_kv_" + p.param.kv; });
 
