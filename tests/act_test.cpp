@@ -145,6 +145,21 @@ TEST(ActBudget, TheExactPathIsFloat32) {
   EXPECT_NE(done.err.find("--act"), std::string::npos) << done.err;
 }
 
+TEST(Bench, StreamsOfOneTextAreNamed) {
+  const auto rows = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"bench", kStory, "-p", "0", "-n", "4", "-s", "3", "-r", "1", "--json", "-q"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return json::parse(run_plumb(arguments).out).at("rows");
+  };
+  const json same = rows({"--same-text"});
+  const json several = rows({});
+  ASSERT_EQ(same.size(), 1U);
+  EXPECT_EQ(same[0]["name"], "tg4x3same");
+  EXPECT_EQ(same[0]["same_text"], true);
+  EXPECT_EQ(several[0]["name"], "tg4x3");
+  EXPECT_NE(same[0]["fingerprint"], several[0]["fingerprint"]);
+}
+
 TEST(Bench, KeepsEverySampleAndSaysWhatItReads) {
   const std::string path = (std::filesystem::temp_directory_path() / ("plumb_bench_" + std::to_string(::getpid()) + ".gguf")).string();
   ASSERT_EQ(run_plumb({"synth", "--preset", "tiny", "-o", path, "-q"}).status, 0);

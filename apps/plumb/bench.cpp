@@ -27,6 +27,7 @@ struct Options {
   std::vector<std::int32_t> decode = {64};
   std::vector<std::int32_t> depths = {0};
   std::vector<std::int32_t> streams = {1};
+  bool same_text = false;
   std::int32_t repeats = 5;
 };
 
@@ -69,7 +70,7 @@ std::vector<Row> rows_of(const Options& o) {
   for (const std::int32_t depth : o.depths) {
     for (const std::int32_t tokens : o.prefill) rows.push_back({.bench = {BenchCase::Kind::prefill, tokens, depth}});
     for (const std::int32_t tokens : o.decode) {
-      for (const std::int32_t streams : o.streams) rows.push_back({.bench = {BenchCase::Kind::decode, tokens, depth, streams}});
+      for (const std::int32_t streams : o.streams) rows.push_back({.bench = {BenchCase::Kind::decode, tokens, depth, streams, o.same_text}});
     }
   }
   return rows;
@@ -99,7 +100,7 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
                                   {"kind", row.bench.kind == BenchCase::Kind::prefill ? "prefill" : "decode"},
                                   {"tokens", row.bench.tokens},
                                   {"depth", row.bench.depth},
-                                  {"streams", row.bench.streams},
+                                  {"streams", row.bench.streams}, {"same_text", row.bench.same_text},
                                   {"tokens_per_s", {{"samples", row.samples}, {"min", row.rate(0)}, {"median", row.rate(0.5)}, {"max", row.rate(1)}}},
                                   {"fingerprint", row.fingerprint},
                                   {"fingerprint_repeats", row.repeats}};
@@ -219,6 +220,7 @@ Action add_bench(CLI::App& command) {
   list("-n,--decode", o->decode, "numbers of tokens to generate and time; 0: none", 0);
   list("-s,--streams", o->streams, "requests that draw together, for each of -n", 1);
   list("-d,--depth", o->depths, "positions that come before what is timed", 0);
+  command.add_flag("--same-text", o->same_text, "several streams: all of one text, so that their rows choose the same experts");
   command.add_option("-r,--repeats", o->repeats, "samples of each row, taken in rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command.add_option("--chunk", o->engine.chunk_rows, "prompt rows of one step")->check(CLI::Range(1, 4096))->capture_default_str();
   return [o](Console& console) {

@@ -65,7 +65,7 @@ std::size_t count_drawn(std::vector<Drawing>& all) {
 Result<BenchSample> run_streams(Engine& engine, const BenchCase& bench, std::int32_t chunk_rows, const std::function<bool()>& go_on) {
   std::vector<Drawing> all(static_cast<std::size_t>(bench.streams));
   for (std::size_t i = 0; i < all.size(); ++i) {
-    PLUMB_ASSIGN(all[i].stream, engine.submit({.prompt_ids = bench_tokens(std::max(bench.depth, 1), engine.info().vocab, static_cast<std::int32_t>(i)),
+    PLUMB_ASSIGN(all[i].stream, engine.submit({.prompt_ids = bench_tokens(std::max(bench.depth, 1), engine.info().vocab, bench.same_text ? 0 : static_cast<std::int32_t>(i)),
                                                .max_tokens = bench.drawn(chunk_rows),
                                                .ignore_eos = true}));
   }
@@ -91,7 +91,7 @@ Result<BenchSample> run_streams(Engine& engine, const BenchCase& bench, std::int
 }  // namespace
 
 std::string BenchCase::name() const {
-  return fmt::format("{}{}{}{}", kind == Kind::prefill ? "pp" : "tg", tokens, streams > 1 ? fmt::format("x{}", streams) : "",
+  return fmt::format("{}{}{}{}", kind == Kind::prefill ? "pp" : "tg", tokens, streams > 1 ? fmt::format("x{}{}", streams, same_text ? "same" : "") : "",
                      depth > 0 ? fmt::format("@d{}", depth) : "");
 }
 

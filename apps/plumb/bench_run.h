@@ -17,8 +17,9 @@ struct BenchCase {
   std::int32_t tokens = 0;
   std::int32_t depth = 0;
   std::int32_t streams = 1;  // decode: requests computed together, each of that depth
+  bool same_text = false;    // all streams have the text of the first: their rows then choose the same experts
 
-  std::string name() const;  // "pp512", "tg64@d2048", "tg64x8": eight streams
+  std::string name() const;  // "pp512", "tg64@d2048", "tg64x8": eight streams, "tg64x8same": of one text
   // That the context must hold, when a step computes `chunk_rows` rows of prompts at most.
   std::int32_t positions(std::int32_t chunk_rows) const;
   // Tokens each request draws: with several streams also those that the first draws while the last still reads its prompt.
