@@ -354,13 +354,16 @@ void Auditor::flushed() {
   check("C22", only_locked, "a flush left nodes that nobody stands on");
 }
 
+void Auditor::told(const Scheduler::Health& health) {
+  check("C25", health.progress == progress_, [&] { return "progress says " + std::to_string(health.progress) + ", seen from outside " + std::to_string(progress_); });
+}
+
 void Auditor::turned(std::uint64_t began_ns) {
   check_state();
   for (const auto& [id, request] : scheduler_.peek_requests()) {
     check("C7", request->suspect.peek() == ghosts_.at(id).suspect, "who must run alone is not known, or no longer the truth");
     check("C25", request->stage.peek() == Stage::closing || began_ns < request->deadline_ns(), "a deadline has passed and the request goes on");
   }
-  check("C25", scheduler_.peek_progress() == progress_, [&] { return "progress says " + std::to_string(scheduler_.peek_progress()) + ", seen from outside " + std::to_string(progress_); });
   if (scheduler_.peek_blocked() && scheduler_.peek_mode() == Mode::running) {
     check("C18", !engine_.core().scheduler().head_fits(), "the head of the queue fits and is not let in");
   }

@@ -53,6 +53,7 @@ class Auditor final : public SchedulerWatch {
   void received(RequestId id, const Event& event);
   // Its client has gone, and every event it had been sent was fetched before: the rest is counted where it is made.
   void dropped(RequestId id) { ghosts_.at(id).dropped = true; }
+  void told(const Scheduler::Health& health);  // what a prober outside reads, with every event fetched
   void turned(std::uint64_t began_ns);  // after every turn, with the time at which it began
   void idle();    // nothing is left to do
   // What the request gives when it runs alone on a cold engine: tokens and digests.

@@ -232,10 +232,12 @@ bool World::turn() {
   clock_.advance_ns(kTurnNs);
   const std::uint64_t began = clock_.now_ns();
   const Scheduler::Health before = scheduler.health();
+  auditor_->told(before);
   const bool worked = scheduler.turn();
   tracker_.release_delayed();
   fetch();
   const Scheduler::Health health = scheduler.health();
+  auditor_->told(health);
   if (worked && health.launched == before.launched && health.settled == before.settled && health.progress == before.progress) {
     auditor_->violate("C25", "a turn says that it worked, and nothing moved");
   }
