@@ -51,13 +51,13 @@ class Hybrid : public testing::Test {
   test::ScratchFolder scratch_;
 };
 
-// 24 seeds in each loop. Rules and counters are judged in the longer run of tests/full.
+// 50 seeds in each loop. Rules and counters are judged in the longer run of tests/full.
 TEST_F(Hybrid, SeededWorkloadsKeepEveryClause) {
   for (const char* loop : {"standard", "chained:4"}) {
-    const auto report = run_suite(options(loop), 1, 24, false, {}, {});
+    const auto report = run_suite(options(loop), 1, 50, false, {}, {});
     ASSERT_TRUE(report.ok()) << report.error().to_string();
     for (const Violation& v : report->first) ADD_FAILURE() << loop << " breaks " << v.clause << ": " << v.what;
-    EXPECT_EQ(report->workloads, 24U);
+    EXPECT_EQ(report->workloads, 50U);
     EXPECT_GT(report->happened.hits, 0U);
     EXPECT_GT(report->happened.mixed, 0U);
     EXPECT_GT(report->happened.state_hits, 0U);

@@ -20,16 +20,16 @@ nlohmann::json verify(std::vector<std::string> arguments, int status) {
 }
 
 TEST(Parity, TheShorterPromptsPass) {
-  const auto report = verify({"--oracle", kOracle, "--max-length", "130"}, 0);
+  const auto report = verify({"--oracle", kOracle, "--max-length", "260"}, 0);
   EXPECT_EQ(report.value("verdict", ""), "PASS");
-  EXPECT_EQ(report.value("prompts", 0), 8);
-  EXPECT_EQ(report.value("positions", 0), 62);
+  EXPECT_EQ(report.value("prompts", 0), 12);
+  EXPECT_GT(report.value("positions", 0), 100);
   EXPECT_GE(report.value("cosine_min", 0.0), 0.999999);
   EXPECT_LE(report.value("max_abs", 1.0), 5e-4);
   EXPECT_GT(report.value("max_abs", 0.0), 0.0) << "two implementations that never differ are one";
   EXPECT_EQ(report.value("top1_mismatches", -1), 0);
   EXPECT_EQ(report.value("greedy_mismatches", -1), 0);
-  EXPECT_EQ(report["greedy"].size(), 8U);
+  EXPECT_EQ(report["greedy"].size(), 12U);
   EXPECT_EQ(report["routing"].size(), 6U);
 }
 
@@ -41,12 +41,11 @@ TEST(Parity, HoldsInCheckedModeAndOddChunks) {
 
 // No other implementation's figure exists for windows this short: this is what the optimised build said when it passed
 // tests/full/parity_full_test.cpp, whose figure for windows of 2,048 does come from another implementation.
-// The whole text and the oracle's figure for it are in tests/full; this one is what those kernels give.
 TEST(Parity, HeldOutTextInShortWindows) {
-  const auto report = verify({"--heldout", kModel + "/heldout.u16", "--heldout-tokens", "1024", "--window", "256"}, 0);
+  const auto report = verify({"--heldout", kModel + "/heldout.u16", "--heldout-tokens", "8192", "--window", "256"}, 0);
   ASSERT_TRUE(report.contains("heldout"));
-  EXPECT_EQ(report["heldout"]["windows"], 4);
-  EXPECT_NEAR(report["heldout"]["nats_per_token"].get<double>(), 3.63642, 1e-3);
+  EXPECT_EQ(report["heldout"]["windows"], 32);
+  EXPECT_NEAR(report["heldout"]["nats_per_token"].get<double>(), 3.57434, 1e-3);
 }
 
 }  // namespace
