@@ -87,56 +87,49 @@ struct PackedBlock<WeightFormat::q4_0_r8> {
   }
 };
 
+// Adds the products of block b of R rows of activations with signed weights weight(v), elements 4v..4v + 3 of the rows.
+//
+// An offset of 128 would saturate a pair, so the sign moves from the weight to the activation: |w| * (code with w's sign). A pair is at
+// most 2 * 128 * 127 = 32512; two of them do not fit, so each is widened at once.
+template <int R, class Weight>
+inline void add_signed_products(Weight&& weight, __m256 scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i sums[R];
+  for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+  for (int v = 0; v < 8; ++v) {
+    const __m256i w = weight(v);
+    const __m256i magnitude = _mm256_abs_epi8(w);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256i codes = _mm256_sign_epi8(four_bytes(x[r][b].codes + 4 * v), w);
+      sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, codes), ones));
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) add_scaled(sums[r], x[r][b], scales, acc[r]);
+}
+
 template <>
 struct PackedBlock<WeightFormat::iq4_nl_r8> {
-  // Values to 127: as q8_0_r8 below, with magnitudes and signs from tables.
   template <int R>
   static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
     const __m256i low = _mm256_set1_epi8(15);
-    const __m256i ones = _mm256_set1_epi16(1);
-    const __m256i table =
+    const __m256i values =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
-    __m256i sums[R];
-    for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_si256();
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) {
+    const auto weight = [&](int v) {
       const __m256i codes = load_32_bytes(data + 32 * (v % 4));
-      const __m256i w = _mm256_shuffle_epi8(table, _mm256_and_si256(v < 4 ? codes : _mm256_srli_epi16(codes, 4), low));
-      const __m256i magnitude = _mm256_abs_epi8(w);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        const __m256i signed_codes = _mm256_sign_epi8(four_bytes(x[r][b].codes + 4 * v), w);
-        sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, signed_codes), ones));
-      }
-    }
-    const __m256 factors = f16_scales(scales);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) add_scaled(sums[r], x[r][b], factors, acc[r]);
+      return _mm256_shuffle_epi8(values, _mm256_and_si256(v < 4 ? codes : _mm256_srli_epi16(codes, 4), low));
+    };
+    add_signed_products<R>(weight, f16_scales(scales), x, b, acc);
   }
 };
 
 template <>
 struct PackedBlock<WeightFormat::q8_0_r8> {
-  // An offset of 128 would saturate a pair, so the sign moves from the weight to the activation: |w| * (code with w's sign). A
-  // pair is at most 2 * 128 * 127 = 32512; two of them do not fit, so each is widened at once.
   template <int R>
   static void add(const std::byte* data, const std::byte* scales, const Q8Block* const (&x)[R], std::int64_t b, F32x8 (&acc)[R]) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i sums[R];
-    for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_si256();
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) {
-      const __m256i w = load_32_bytes(data + 32 * v);
-      const __m256i magnitude = _mm256_abs_epi8(w);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        const __m256i codes = _mm256_sign_epi8(four_bytes(x[r][b].codes + 4 * v), w);
-        sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, codes), ones));
-      }
-    }
-    const __m256 factors = f16_scales(scales);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) add_scaled(sums[r], x[r][b], factors, acc[r]);
+    add_signed_products<R>([&](int v) { return load_32_bytes(data + 32 * v); }, f16_scales(scales), x, b, acc);
   }
 };
 
