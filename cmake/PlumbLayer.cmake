@@ -26,6 +26,9 @@ function(plumb_layer name)
   if(sources)
     add_library(plumb_${name} STATIC ${sources})
     set(scope PUBLIC)
+    if(NOT ARG_HOT)  # their files have options of their own
+      plumb_unity(plumb_${name})
+    endif()
   else()
     add_library(plumb_${name} INTERFACE)
     set(scope INTERFACE)
@@ -36,6 +39,7 @@ function(plumb_layer name)
   # In a cross build only the kernels are tested: an emulator on this host says nothing about another's memory order.
   if(PLUMB_BUILD_TESTS AND tests AND (ARG_HOT OR NOT PLUMB_KERNELS_ONLY))
     add_executable(${name}_test ${tests})
+    plumb_unity(${name}_test)
     target_link_libraries(${name}_test PRIVATE plumb_${name} GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE PLUMB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     # The emulator runs a process's signals and forks itself, so what a signal kills says nothing about us there. The portable kernels

@@ -25,7 +25,6 @@ void put_nibbles(const int* codes, std::uint8_t* to) {
   for (int j = 0; j < kHalf; ++j) to[j] = static_cast<std::uint8_t>(codes[j] | codes[j + kHalf] << 4);
 }
 
-float inverse_of(float scale) { return scale != 0 ? 1.0F / scale : 0.0F; }
 
 }  // namespace
 

@@ -18,7 +18,6 @@ float rounded_to_f16(float value, std::uint16_t& bits) {
   bits = blocks::float_to_f16(value);
   return blocks::f16_to_float(bits);
 }
-float inverse_of(float scale) { return scale != 0 ? 1.0F / scale : 0.0F; }
 float as_float(int value) { return static_cast<float>(value); }
 
 struct MinParts {

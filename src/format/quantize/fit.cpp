@@ -10,8 +10,6 @@ namespace {
 // Spans tried, as parts of the one that reaches the extreme value.
 constexpr std::array<float, 9> kSpans = {0.70F, 0.76F, 0.82F, 0.86F, 0.90F, 0.94F, 0.97F, 1.0F, 1.04F};
 
-float inverse_of(float scale) { return std::fabs(scale) > 1e-30F ? 1.0F / scale : 0.0F; }
-
 float signed_extreme(std::span<const float> values) {
   float extreme = 0;
   for (const float v : values) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -32,6 +33,9 @@ struct ScaleMin {
   float scale = 0, min = 0;
 };
 ScaleMin fit_scale_min(std::span<const float> values, const float* weights, int high, bool min_above_zero);
+
+// 1 / scale; 0 for a scale of (nearly) 0, which no code reaches.
+inline float inverse_of(float scale) { return std::fabs(scale) > 1e-30F ? 1.0F / scale : 0.0F; }
 
 // Codes for a given scale. A scale of 0 gives the code of value 0 (or the lowest).
 int nearest_code(float value, float inverse_scale, int low, int high);

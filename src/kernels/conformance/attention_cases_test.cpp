@@ -12,11 +12,6 @@
 namespace plumb::kernels::conformance {
 namespace {
 
-template <class T>
-T* writable(const Ref<const T>& ref) {
-  return const_cast<T*>(ref.get());
-}
-
 struct KvShape {
   std::int32_t page_rows;
   std::int32_t window;  // 0: full

@@ -9,11 +9,6 @@
 namespace plumb::kernels::conformance {
 namespace {
 
-template <class T>
-T* writable(const Ref<const T>& ref) {
-  return const_cast<T*>(ref.get());
-}
-
 struct DeltaShape {
   std::int32_t heads;
   std::int32_t key_dim;

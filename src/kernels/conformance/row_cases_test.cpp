@@ -9,11 +9,6 @@
 namespace plumb::kernels::conformance {
 namespace {
 
-template <class T>
-T* writable(const Ref<const T>& ref) {
-  return const_cast<T*>(ref.get());
-}
-
 ShapeCase gather_case(std::int32_t rows, std::int32_t in_rows, std::int32_t cols) {
   const GatherArgs args{.out = given<float>(),
                         .in = given<const float>(),

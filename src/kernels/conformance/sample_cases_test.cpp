@@ -6,11 +6,6 @@
 namespace plumb::kernels::conformance {
 namespace {
 
-template <class T>
-T* writable(const Ref<const T>& ref) {
-  return const_cast<T*>(ref.get());
-}
-
 // Row r uses params[r % size] with its own seed. `levels` > 0: logits take that many values, so cuts fall among ties.
 // `banned` of 16 tokens are masked, but never the first.
 ShapeCase sample_case(const char* what, std::int32_t rows, std::int32_t vocab, std::int32_t levels,

@@ -68,6 +68,12 @@ Ref<T> given() {
   return {0, kHostSlot, 0};
 }
 
+// For `fill`: an op only reads its inputs, the case writes them.
+template <class T>
+T* writable(const Ref<const T>& ref) {
+  return const_cast<T*>(ref.get());
+}
+
 template <class Args, class Fill>
 ShapeCase make_case(std::string name, const Args& args, std::int32_t rows, Fill fill) {
   ShapeCase c;
