@@ -108,7 +108,8 @@ inline void run_kernel(kernels::AttentionVariant variant, const kernels::Attenti
   const kernels::KernelEntry* entry = kernels::attention_kernel(variant, &args, device::Backend::cpu, kernels::best_isa());
   std::atomic<std::int64_t> ticket{0};
   device::FaultSink faults;
-  device::Worker worker(0, 1, {aligned, device::kWorkerScratchBytes}, &ticket, &faults, 0);
+  device::TaskRuns runs(1);
+  device::Worker worker(0, 1, {aligned, device::kWorkerScratchBytes}, &ticket, &runs, &faults, 0);
   reinterpret_cast<device::CpuKernelFn>(const_cast<void*>(entry->kernel.entry))(&args, worker);
 }
 

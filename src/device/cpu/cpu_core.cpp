@@ -20,7 +20,7 @@ constexpr std::uint32_t kIdlePauseUs = 50;
 
 CpuCore::CpuCore(const CpuQueueOptions& options, int processors, DeviceInfo info)
     : options_(options), info_(std::move(info)), idle_pause_us_(info_.threads < processors ? kIdlePauseUs : 0),
-      barrier_(info_.threads, info_.threads <= processors ? kLaunchPauseUs : 0) {}
+      barrier_(info_.threads, info_.threads <= processors ? kLaunchPauseUs : 0), runs_(info_.threads) {}
 
 CpuCore::~CpuCore() = default;
 

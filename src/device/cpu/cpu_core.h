@@ -108,6 +108,7 @@ class CpuCore : public std::enable_shared_from_this<CpuCore> {
 
   // Written by the last worker at a barrier, read by all after it.
   alignas(128) std::atomic<std::int64_t> ticket_{0};
+  TaskRuns runs_;
   bool stop_ = false;
   std::uint64_t last_stamp_ns_ = 0;
   std::uint64_t inline_deadline_ns_ = 0;  // inline queues; 0: none

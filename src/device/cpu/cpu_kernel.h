@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "device/cpu/task_runs.h"
 #include "device/fault.h"
 
 namespace plumb::device {
@@ -28,9 +29,9 @@ struct FaultSink {
 class Worker {
  public:
   // `launch`: the index of the launch in its buffer, for reports.
-  Worker(int index, int count, std::span<std::byte> scratch, std::atomic<std::int64_t>* ticket, FaultSink* faults,
+  Worker(int index, int count, std::span<std::byte> scratch, std::atomic<std::int64_t>* ticket, TaskRuns* runs, FaultSink* faults,
          int launch)
-      : index_(index), count_(count), scratch_(scratch), ticket_(ticket), faults_(faults), launch_(launch) {}
+      : index_(index), count_(count), scratch_(scratch), ticket_(ticket), runs_(runs), faults_(faults), launch_(launch) {}
 
   int index() const { return index_; }
   int count() const { return count_; }
@@ -45,6 +46,10 @@ class Worker {
 
   // The next unclaimed task of this launch: 0, 1, 2, ... over all workers. For work of uneven size.
   std::int64_t claim() { return ticket_->fetch_add(1, std::memory_order_relaxed) & (kFinished - 1); }
+
+  // The next task of [0, tasks) by runs, or TaskRuns::kNone: for tasks that each read memory of their own, in the order in which it lies.
+  // A launch uses either claim() or take(). REQUIRES: as TaskRuns::take.
+  std::int64_t take(std::int64_t tasks) { return runs_->take(index_, tasks); }
 
   // For launches whose later tasks need what earlier ones wrote. Each claimed task of the first `tasks` calls finished() when it is
   // done; await() returns when all of them have, and then sees what they wrote. REQUIRES: await() only after claim() has
@@ -78,6 +83,7 @@ class Worker {
   int count_;
   std::span<std::byte> scratch_;
   std::atomic<std::int64_t>* ticket_;
+  TaskRuns* runs_;
   FaultSink* faults_;
   int launch_;
 };

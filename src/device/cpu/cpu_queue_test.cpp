@@ -25,6 +25,10 @@ void mark(const MarkArgs& a, Worker& w) {
   for (std::int64_t i = w.claim(); i < a.n; i = w.claim()) a.hits[i].fetch_add(1);
 }
 const Kernel kMark = make_kernel<MarkArgs, mark>("mark");
+void mark_by_runs(const MarkArgs& a, Worker& w) {
+  for (std::int64_t i = w.take(a.n); i != TaskRuns::kNone; i = w.take(a.n)) a.hits[i].fetch_add(1);
+}
+const Kernel kMarkByRuns = make_kernel<MarkArgs, mark_by_runs>("mark_by_runs");
 
 // Writes the worker's scratch, or counts what is not as it was written.
 struct ScratchArgs {
@@ -95,6 +99,20 @@ TEST_P(CpuQueueThreads, ClaimHandsOutEachTaskOnce) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(buffer->launch(launch_of(kMark, MarkArgs{hits.data(), 777})).ok());
   ASSERT_TRUE(queue->submit(std::move(buffer)).wait().ok());
   for (const auto& hit : hits) ASSERT_EQ(hit.load(), 3);
+}
+
+TEST_P(CpuQueueThreads, TakeHandsOutEachTaskOnce) {
+  auto queue = open({.threads = GetParam()});
+  std::vector<std::atomic<int>> hits(777);
+  for (int k = 0; k < 50; ++k) {
+    auto buffer = begin(*queue);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(buffer->launch(launch_of(kMarkByRuns, MarkArgs{hits.data(), 777})).ok());
+      ASSERT_TRUE(buffer->launch(launch_of(kMark, MarkArgs{hits.data(), 777})).ok());
+    }
+    ASSERT_TRUE(queue->submit(std::move(buffer)).wait().ok());
+    for (const auto& hit : hits) ASSERT_EQ(hit.load(), 6 * (k + 1));
+  }
 }
 
 TEST_P(CpuQueueThreads, ScratchIsPrivateAlignedAndKept) {

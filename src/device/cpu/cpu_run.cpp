@@ -63,7 +63,7 @@ void CpuCore::run_command(const CpuBuffer& buffer, const Command& command, const
   if (command.kind == Command::Kind::launch) {
     // The workers share the sink on purpose: it has its own lock.
     auto& faults = const_cast<FaultSink&>(buffer.faults_);
-    Worker worker(mine.index, info_.threads, mine.scratch, &ticket_, &faults, command.launch);
+    Worker worker(mine.index, info_.threads, mine.scratch, &ticket_, &runs_, &faults, command.launch);
     command.entry(buffer.data(command), worker);
     return;
   }
@@ -72,7 +72,7 @@ void CpuCore::run_command(const CpuBuffer& buffer, const Command& command, const
   if (solo(command)) {
     if (mine.index != 0) return;
   } else {
-    const Worker share(mine.index, info_.threads, {}, nullptr, nullptr, -1);
+    const Worker share(mine.index, info_.threads, {}, nullptr, nullptr, nullptr, -1);
     const auto [first, last] = share.share(static_cast<std::int64_t>(command.bytes), 4096);
     lo = static_cast<std::uint64_t>(first);
     hi = static_cast<std::uint64_t>(last);
@@ -89,6 +89,7 @@ void CpuCore::run_command(const CpuBuffer& buffer, const Command& command, const
 void CpuCore::before_first(CpuBuffer& buffer) {
   stop_ = false;
   ticket_.store(0, std::memory_order_relaxed);
+  runs_.next_launch();
   if (buffer.timing_) last_stamp_ns_ = monotonic_ns();
   const CpuBuffer* before = static_cast<const CpuBuffer*>(buffer.after_.state());
   if (!buffer.recording_.ok()) {
@@ -154,6 +155,7 @@ bool CpuCore::stopped(CpuBuffer& buffer, std::size_t index) {
 void CpuCore::after_command(CpuBuffer& buffer, std::size_t index) {
   const Command& command = buffer.commands_[index];
   ticket_.store(0, std::memory_order_relaxed);
+  runs_.next_launch();
   if (command.launch >= 0) inject_after(buffer, command.launch);
   buffer.faults_.fold();
   if (buffer.timing_) {
@@ -192,7 +194,7 @@ void CpuCore::after_command(CpuBuffer& buffer, std::size_t index) {
 
 void CpuCore::inject_after(CpuBuffer& buffer, std::int32_t launch) {
   const auto count = [&](FaultKind kind, std::int64_t value, std::int64_t limit, std::int64_t row = -1) {
-    Worker(0, 1, {}, nullptr, &buffer.faults_, launch).report(value, limit, kind, row);
+    Worker(0, 1, {}, nullptr, nullptr, &buffer.faults_, launch).report(value, limit, kind, row);
   };
   if (launch == buffer.injected_.bad_index_launch) count(FaultKind::bad_index, -1, 1, buffer.injected_.bad_index_row);
   if (launch != buffer.injected_.non_finite_launch) return;

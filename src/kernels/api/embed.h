@@ -32,7 +32,7 @@ void visit_operands(A& a, V&& visit) {
   visit(OperandInfo{"tokens", Access::read, rows * 4}, a.tokens);
   visit(OperandInfo{"sources", Access::read, rows * 4}, a.sources);
   if (a.relay) visit(OperandInfo{"relay", Access::read, static_cast<std::uint64_t>(a.relay_cells) * 4}, a.relay);
-  visit_weight(a.table, "table", "table_scales", visit);
+  visit_weight(a.table, "table", "table_scales", "table_factors", visit);
 }
 Status check(const EmbedArgs& a);
 device::Cost cost(const EmbedArgs& a);

@@ -32,7 +32,7 @@ void visit_operands(A& a, V&& visit) {
   visit(OperandInfo{"out", a.accumulate != 0 ? Access::read_write : Access::write, rows * a.weight.rows * 4}, a.out);
   if (a.in) visit(OperandInfo{"in", Access::read, rows * a.weight.cols * 4}, a.in);
   if (a.in_q8) visit(OperandInfo{"in_q8", Access::read, rows * q8_row_bytes(a.weight.cols)}, a.in_q8);
-  visit_weight(a.weight, "weight", "weight_scales", visit);
+  visit_weight(a.weight, "weight", "weight_scales", "weight_factors", visit);
   if (a.bias) visit(OperandInfo{"bias", Access::read, static_cast<std::uint64_t>(a.weight.rows) * 4}, a.bias);
 }
 Status check(const MatmulArgs& a);

@@ -97,8 +97,8 @@ void visit_operands(A& a, V&& visit) {
   if (a.in_q8) visit(OperandInfo{"in_q8", Access::read, rows * q8_row_bytes(a.gate.cols)}, a.in_q8);
   visit(OperandInfo{"offsets", Access::read, static_cast<std::uint64_t>(a.gate.experts + 1) * 4}, a.offsets);
   visit(OperandInfo{"order", Access::read, pairs * 4}, a.order);
-  visit_weight(a.gate, "gate", "gate_scales", visit);
-  visit_weight(a.up, "up", "up_scales", visit);
+  visit_weight(a.gate, "gate", "gate_scales", "gate_factors", visit);
+  visit_weight(a.up, "up", "up_scales", "up_factors", visit);
   const std::uint64_t bias = detail::bias_extent(a.gate, a.bias_expert_stride, a.bias_stride);
   if (a.gate_bias) visit(OperandInfo{"gate_bias", Access::read, bias}, a.gate_bias);
   if (a.up_bias) visit(OperandInfo{"up_bias", Access::read, bias}, a.up_bias);
@@ -112,7 +112,7 @@ void visit_operands(A& a, V&& visit) {
   if (a.in_q8) visit(OperandInfo{"in_q8", Access::read, pairs * q8_row_bytes(a.down.cols)}, a.in_q8);
   visit(OperandInfo{"offsets", Access::read, static_cast<std::uint64_t>(a.down.experts + 1) * 4}, a.offsets);
   visit(OperandInfo{"order", Access::read, pairs * 4}, a.order);
-  visit_weight(a.down, "down", "down_scales", visit);
+  visit_weight(a.down, "down", "down_scales", "down_factors", visit);
   if (a.bias) visit(OperandInfo{"bias", Access::read, detail::bias_extent(a.down, a.down.rows, 1)}, a.bias);
 }
 template <class A, class V>

@@ -1,39 +1,10 @@
 #include "kernels/api/weight.h"
 
-#include <array>
-
-#include "base/blocks.h"
 #include "base/check.h"
-#include "base/super_blocks.h"
 #include "kernels/api/arg_check.h"
 
 namespace plumb::kernels {
 namespace {
-
-constexpr std::array<WeightFormatTraits, kWeightFormatCount> kTraits = {{
-    {"f32", 1, 4, 0, 1, 0},
-    {"f16", 1, 2, 0, 1, 0},
-    {"bf16", 1, 2, 0, 1, 0},
-    {"q8_0", blocks::kBlock, blocks::kQ8Bytes, 0, 1, 0},
-    {"q4_0", blocks::kBlock, blocks::kQ4Bytes, 0, 1, 0},
-    {"mxfp4", blocks::kBlock, blocks::kMxfp4Bytes, 0, 1, 0},
-    {"mxfp4_split", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 1, 0},
-    {"q4_1", blocks::kBlock, blocks::kQ41Bytes, 0, 1, 0},
-    {"iq4_nl", blocks::kBlock, blocks::kIq4NlBytes, 0, 1, 0},
-    {"nvfp4", blocks::kNvfp4Block, blocks::kNvfp4Bytes, 0, 1, 0},
-    {"q4_k", blocks::kSuper, blocks::kQ4kBytes, 0, 1, 0},
-    {"q5_k", blocks::kSuper, blocks::kQ5kBytes, 0, 1, 0},
-    {"q6_k", blocks::kSuper, blocks::kQ6kBytes, 0, 1, 0},
-    {"q8_0_r8", blocks::kBlock, blocks::kQ8Bytes - 2, 2, 8, 1},
-    {"q4_0_r8", blocks::kBlock, blocks::kQ4Bytes - 2, 2, 8, 1},
-    {"mxfp4_r8", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 8, 0},
-    {"iq4_nl_r8", blocks::kBlock, blocks::kIq4NlBytes - 2, 2, 8, 1},
-    {"q4_1_r8", blocks::kBlock, blocks::kQ41Bytes - 4, 4, 8, 2},
-    {"nvfp4_r8", blocks::kNvfp4Block, blocks::kNvfp4Block / 2, 8, 8, 4},
-    {"q4_k_r8", blocks::kSuper, 8 * 16, 20, 8, 2},
-    {"q5_k_r8", blocks::kSuper, 8 * 20, 20, 8, 2},
-    {"q6_k_r8", blocks::kSuper, 8 * 24, 18, 8, 1},
-}};
 
 std::uint64_t extent(const WeightView& w, std::int64_t expert_stride, std::int64_t row_stride, int unit_bytes) {
   const WeightFormatTraits& t = traits(w.format);
@@ -46,8 +17,8 @@ std::uint64_t extent(const WeightView& w, std::int64_t expert_stride, std::int64
 
 const WeightFormatTraits& traits(WeightFormat format) {
   const auto index = static_cast<std::size_t>(format);
-  PLUMB_CHECK(index < kTraits.size());
-  return kTraits[index];
+  PLUMB_CHECK(index < kWeightTraits.size());
+  return kWeightTraits[index];
 }
 
 std::uint64_t weight_row_bytes(const WeightView& w) {

@@ -1,8 +1,11 @@
 // How a weight matrix lies in memory, for every op that multiplies by one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
+#include "base/blocks.h"
+#include "base/super_blocks.h"
 #include "kernels/api/ref.h"
 
 namespace plumb::kernels {
@@ -51,6 +54,30 @@ struct WeightFormatTraits {
   int group;         // rows interleaved with each other; 1: stored row by row
   int scale_halves;  // packed: fields of two bytes in front of those of one byte in `scale_bytes`
 };
+inline constexpr std::array<WeightFormatTraits, kWeightFormatCount> kWeightTraits = {{
+    {"f32", 1, 4, 0, 1, 0},
+    {"f16", 1, 2, 0, 1, 0},
+    {"bf16", 1, 2, 0, 1, 0},
+    {"q8_0", blocks::kBlock, blocks::kQ8Bytes, 0, 1, 0},
+    {"q4_0", blocks::kBlock, blocks::kQ4Bytes, 0, 1, 0},
+    {"mxfp4", blocks::kBlock, blocks::kMxfp4Bytes, 0, 1, 0},
+    {"mxfp4_split", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 1, 0},
+    {"q4_1", blocks::kBlock, blocks::kQ41Bytes, 0, 1, 0},
+    {"iq4_nl", blocks::kBlock, blocks::kIq4NlBytes, 0, 1, 0},
+    {"nvfp4", blocks::kNvfp4Block, blocks::kNvfp4Bytes, 0, 1, 0},
+    {"q4_k", blocks::kSuper, blocks::kQ4kBytes, 0, 1, 0},
+    {"q5_k", blocks::kSuper, blocks::kQ5kBytes, 0, 1, 0},
+    {"q6_k", blocks::kSuper, blocks::kQ6kBytes, 0, 1, 0},
+    {"q8_0_r8", blocks::kBlock, blocks::kQ8Bytes - 2, 2, 8, 1},
+    {"q4_0_r8", blocks::kBlock, blocks::kQ4Bytes - 2, 2, 8, 1},
+    {"mxfp4_r8", blocks::kBlock, blocks::kMxfp4CodeBytes, 1, 8, 0},
+    {"iq4_nl_r8", blocks::kBlock, blocks::kIq4NlBytes - 2, 2, 8, 1},
+    {"q4_1_r8", blocks::kBlock, blocks::kQ41Bytes - 4, 4, 8, 2},
+    {"nvfp4_r8", blocks::kNvfp4Block, blocks::kNvfp4Block / 2, 8, 8, 4},
+    {"q4_k_r8", blocks::kSuper, 8 * 16, 20, 8, 2},
+    {"q5_k_r8", blocks::kSuper, 8 * 20, 20, 8, 2},
+    {"q6_k_r8", blocks::kSuper, 8 * 24, 18, 8, 1},
+}};
 const WeightFormatTraits& traits(WeightFormat format);
 inline bool is_packed(WeightFormat format) { return traits(format).group > 1; }
 
@@ -59,6 +86,7 @@ inline bool is_packed(WeightFormat format) { return traits(format).group > 1; }
 struct WeightView {
   Ref<const std::byte> data;
   Ref<const std::byte> scales;  // where the format keeps its scales apart
+  Ref<const float> factors;     // [experts], optional: what all weights of a matrix are multiplied by
   WeightFormat format = WeightFormat::f32;
   std::int32_t rows = 0;
   std::int32_t cols = 0;
@@ -89,9 +117,10 @@ std::uint64_t weight_data_extent(const WeightView& w);
 std::uint64_t weight_scales_extent(const WeightView& w);
 
 template <class View, class Visitor>
-void visit_weight(View& w, const char* data_name, const char* scales_name, Visitor&& visit) {
+void visit_weight(View& w, const char* data_name, const char* scales_name, const char* factors_name, Visitor&& visit) {
   visit(OperandInfo{data_name, Access::read, weight_data_extent(w)}, w.data);
   if (traits(w.format).scale_bytes > 0) visit(OperandInfo{scales_name, Access::read, weight_scales_extent(w)}, w.scales);
+  if (w.factors) visit(OperandInfo{factors_name, Access::read, static_cast<std::uint64_t>(w.experts) * 4}, w.factors);
 }
 
 }  // namespace plumb::kernels

@@ -103,6 +103,7 @@ void fill_packed(const WeightView& w, Random& random) {
 }  // namespace
 
 void fill_weight(const WeightView& w, Random& random) {
+  for (std::int64_t e = 0; w.factors && e < w.experts; ++e) const_cast<float*>(w.factors.get())[e] = random.value();
   if (is_packed(w.format)) return fill_packed(w, random);
   const WeightFormatTraits& t = traits(w.format);
   auto* data = const_cast<std::byte*>(w.data.get());
@@ -134,6 +135,7 @@ WeightView weight_shape(WeightFormat format, std::int32_t rows, std::int32_t col
     w.scale_row_stride = std::int64_t{cols} / t.block * t.scale_bytes + gap;
     w.scale_expert_stride = padded * w.scale_row_stride;
   }
+  if (format == WeightFormat::nvfp4 || format == WeightFormat::nvfp4_r8) w.factors = given<const float>();
   return w;
 }
 

@@ -88,12 +88,13 @@ std::vector<double> weight_row(const WeightView& w, std::int64_t expert, std::in
   const std::byte* scales = nullptr;
   if (w.scales) scales = w.scales.get() + expert * w.scale_expert_stride + row * w.scale_row_stride;
   const int block = traits(w.format).block;
+  const double factor = w.factors ? double{w.factors[expert]} : 1.0;
   std::vector<double> out;
   out.reserve(static_cast<std::size_t>(w.cols));
   if (in_parts(w.format)) {
     for (std::int64_t k = 0; k < w.cols; ++k) {
       const ElementParts element = element_parts(w, expert, row, k);
-      out.push_back(element.product + element.offset);
+      out.push_back((element.product + element.offset) * factor);
     }
     return out;
   }
@@ -104,7 +105,7 @@ std::vector<double> weight_row(const WeightView& w, std::int64_t expert, std::in
     } else {
       decode_block(w, data, scales, i, values);
     }
-    out.insert(out.end(), values, values + block);
+    for (int k = 0; k < block; ++k) out.push_back(values[k] * factor);
   }
   return out;
 }
@@ -116,7 +117,7 @@ std::vector<double> weight_magnitudes(const WeightView& w, std::int64_t expert, 
     value = std::fabs(value);
     if (!is_packed(w.format) || !in_parts(w.format)) continue;
     const ElementParts element = element_parts(w, expert, row, k);
-    value = std::fabs(element.product) + std::fabs(element.offset);
+    value = (std::fabs(element.product) + std::fabs(element.offset)) * (w.factors ? std::fabs(double{w.factors[expert]}) : 1.0);
   }
   return out;
 }

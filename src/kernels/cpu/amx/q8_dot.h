@@ -50,7 +50,7 @@ inline void q8_dot_tile(const PackedRows& matrix, std::int64_t group, bool both,
   for (int r = 0; r < kQ8TileRows; ++r) acc[r] = _mm512_setzero_ps();
   for (std::int64_t b = 0; b < pair.blocks; ++b) {
     __m512i w[8];
-    WideBlock<F>::weights(pair.data[0] + b * pair.block_bytes, pair.data[1] + b * pair.block_bytes, w);
+    WideBlock<F>::weights(pair.data[0] + b * PackedShape<F>::kBytes, pair.data[1] + b * PackedShape<F>::kBytes, w);
 #pragma GCC unroll 8
     for (int v = 0; v < 8; ++v) _mm512_store_si512(weights[v], _mm512_sub_epi8(w[v], offset));  // signed
     if (rows.stride != 0) {
@@ -63,7 +63,7 @@ inline void q8_dot_tile(const PackedRows& matrix, std::int64_t group, bool both,
     _tile_loadd(2, weights, 64);
     _tile_dpbssd(0, 1, 2);
     _tile_stored(0, products, 64);
-    const __m512 factors = WideBlock<F>::factors(pair.scales[0] + b * pair.scale_bytes, pair.scales[1] + b * pair.scale_bytes);
+    const __m512 factors = WideBlock<F>::factors(pair.scales[0] + b * PackedShape<F>::kScaleBytes, pair.scales[1] + b * PackedShape<F>::kScaleBytes);
 #pragma GCC unroll 16
     for (int r = 0; r < kQ8TileRows; ++r) {
       acc[r] = add_scaled_wide(_mm512_load_si512(products[r]), rows.x[r][b].scale, factors, acc[r]);

@@ -49,6 +49,6 @@ struct KvForm<KvFormat::q8> {
   }
 };
 
-inline void prefetch(const void* at) { _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T0); }
+[[gnu::always_inline]] inline void prefetch(const void* at) { _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T1); }
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -19,6 +19,13 @@ inline __m512i four_bytes_wide(const void* from) {
   std::memcpy(&four, from, sizeof four);
   return _mm512_set1_epi32(four);
 }
+// Four bytes of a in the lower eight lanes, four of b in the upper.
+inline __m512i two_wide(const void* a, const void* b) {
+  std::int32_t low, high;
+  std::memcpy(&low, a, sizeof low);
+  std::memcpy(&high, b, sizeof high);
+  return _mm512_inserti64x4(_mm512_set1_epi32(low), _mm256_set1_epi32(high), 1);
+}
 inline __m512 two_f16_scales(const std::byte* a, const std::byte* b) {
   const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a));
   return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(low), _mm_loadu_si128(reinterpret_cast<const __m128i*>(b)), 1));
@@ -80,13 +87,10 @@ struct WideBlock<WeightFormat::q8_0_r8> {
 // Two neighbouring groups of a packed matrix, walked block by block. A last group without a neighbour is its own.
 struct WidePair {
   std::int64_t blocks;
-  std::int64_t block_bytes;
-  std::int64_t scale_bytes;
   const std::byte* data[2];
   const std::byte* scales[2];
 
-  WidePair(const PackedRows& w, std::int64_t group, bool both)
-      : blocks(w.cols / kQ8Block), block_bytes(w.group_bytes / blocks), scale_bytes(w.scale_group_bytes / blocks) {
+  WidePair(const PackedRows& w, std::int64_t group, bool both) : blocks(w.cols / kQ8Block) {
     for (std::int64_t i = 0; i < 2; ++i) {
       data[i] = w.data + (group + (both ? i : 0)) * w.group_bytes;
       scales[i] = w.scales + (group + (both ? i : 0)) * w.scale_group_bytes;
@@ -119,8 +123,8 @@ inline void q8_dot_pair(const PackedRows& matrix, std::int64_t group, bool both,
   }
   for (std::int64_t b = 0; b < pair.blocks; ++b) {
     __m512i w[8];
-    WideBlock<F>::weights(pair.data[0] + b * pair.block_bytes, pair.data[1] + b * pair.block_bytes, w);
-    const __m512 factors = WideBlock<F>::factors(pair.scales[0] + b * pair.scale_bytes, pair.scales[1] + b * pair.scale_bytes);
+    WideBlock<F>::weights(pair.data[0] + b * PackedShape<F>::kBytes, pair.data[1] + b * PackedShape<F>::kBytes, w);
+    const __m512 factors = WideBlock<F>::factors(pair.scales[0] + b * PackedShape<F>::kScaleBytes, pair.scales[1] + b * PackedShape<F>::kScaleBytes);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Q8Block& block = rows[r][b];
@@ -133,9 +137,74 @@ inline void q8_dot_pair(const PackedRows& matrix, std::int64_t group, bool both,
   for (int r = 0; r < R; ++r) store_wide(sums + r * stride, acc[r], both);
 }
 
+// Lane 0 of each half of a vector of codes in all lanes of that half; then lane 1, and so on.
+struct HalfPicks {
+  __m512i lane[8];
+  HalfPicks() {
+    const __m512i first = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi32(8), 1);
+    for (int v = 0; v < 8; ++v) lane[v] = _mm512_add_epi32(first, _mm512_set1_epi32(v));
+  }
+};
+
+// acc[r] += the products of block b of a group, and of block b + 1 if `Two`, which lie side by side in a vector. `data` and `scales` are
+// where block b begins.
+template <WeightFormat F, int R, bool Two>
+inline void add_blocks(const std::byte* data, const std::byte* scales, const HalfPicks& picks, const Q8Block* const (&x)[R], std::int64_t b,
+                       __m256 (&acc)[R]) {
+  using Block = WideBlock<F>;
+  using Shape = PackedShape<F>;
+  const __m512i offset = _mm512_set1_epi16(Block::kOffset);
+  __m512i w[8];
+  Block::weights(data, data + (Two ? Shape::kBytes : 0), w);
+  const __m512 factors = Block::factors(scales, scales + (Two ? Shape::kScaleBytes : 0));
+#pragma GCC unroll 2
+  for (int r = 0; r < R; ++r) {
+    const Q8Block& low = x[r][b];
+    const Q8Block& high = x[r][b + (Two ? 1 : 0)];
+    const __m512i codes = two_halves(reinterpret_cast<const std::byte*>(low.codes), reinterpret_cast<const std::byte*>(high.codes));
+    __m512i total = _mm512_dpwssd_epi32(_mm512_setzero_si512(), offset, two_wide(low.sums, high.sums));
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; ++v) total = _mm512_dpbusd_epi32(total, w[v], _mm512_permutexvar_epi32(picks.lane[v], codes));
+    const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(total), _mm512_castsi512_ps(two_wide(&low.scale, &high.scale)));
+    acc[r] = _mm256_fmadd_ps(_mm512_castps512_ps256(scaled), _mm512_castps512_ps256(factors), acc[r]);
+    if constexpr (Two) acc[r] = _mm256_fmadd_ps(_mm512_extractf32x8_ps(scaled, 1), _mm512_extractf32x8_ps(factors, 1), acc[r]);
+  }
+}
+
+// As q8_dot_pair for one group, with two of its blocks side by side: one stream of weights instead of two, which is what counts when
+// they come from memory. A row's codes then differ between the halves of a vector, an instruction more for each product.
+template <WeightFormat F, int R>
+inline void q8_dot_single(const PackedRows& matrix, std::int64_t group, const Q8Block* const* x, float* sums, std::int64_t stride) {
+  using Shape = PackedShape<F>;
+  const std::int64_t blocks = matrix.cols / kQ8Block;
+  const std::byte* data = matrix.data + group * matrix.group_bytes;
+  const std::byte* scales = matrix.scales + group * matrix.scale_group_bytes;
+  const HalfPicks picks;
+  const Q8Block* rows[R];
+  __m256 acc[R];
+  for (int r = 0; r < R; ++r) {
+    rows[r] = x[r];
+    acc[r] = _mm256_setzero_ps();
+  }
+  read_ahead_scales<F>(scales, matrix.scale_group_bytes);
+  std::int64_t b = 0;
+  for (; b + 2 <= blocks; b += 2) {
+    read_ahead<2 * Shape::kBytes>(data);
+    add_blocks<F, R, true>(data, scales, picks, rows, b, acc);
+    data += 2 * Shape::kBytes;
+    scales += 2 * Shape::kScaleBytes;
+  }
+  if (b < blocks) add_blocks<F, R, false>(data, scales, picks, rows, b, acc);
+  for (int r = 0; r < R; ++r) _mm256_storeu_ps(sums + r * stride, acc[r]);
+}
+
 template <WeightFormat F, int R>
 inline void q8_dot_pairs(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, float* sums, std::int64_t stride) {
-  for (int g = 0; g < groups; g += 2) q8_dot_pair<F, R>(w, first + g, g + 1 < groups, x, sums + 8 * g, stride);
+  if constexpr (R <= kReadAheadRows) {
+    for (int g = 0; g < groups; ++g) q8_dot_single<F, R>(w, first + g, x, sums + 8 * g, stride);
+  } else {
+    for (int g = 0; g < groups; g += 2) q8_dot_pair<F, R>(w, first + g, g + 1 < groups, x, sums + 8 * g, stride);
+  }
 }
 
 // sums[r * stride + j] = x[r] . row (8 * first + j), r < rows, j < 8 * groups. REQUIRES: 1 <= rows <= 8.

@@ -78,19 +78,35 @@ inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& head
   return a.out.get() + (row * a.q_heads + heads.first) * a.kv.head_dim;
 }
 
-// The lines of the next chunk are asked for while this one is computed: runs are a page long, too short for the processor to see
-// where they lead.
-inline void prefetch_runs(const ChunkRuns& runs, std::int64_t row_bytes) {
-  for (int i = 0; i < runs.count; ++i) {
-    const KeyRun& run = runs.runs[i];
-    for (std::int64_t at = 0; at < run.count * row_bytes; at += 64) {
-      prefetch(run.k + at);
-      prefetch(run.v + at);
+// Keys are asked for this many before they are used: pages lie anywhere and runs are a page long, too short for the processor to see where
+// they lead.
+inline constexpr std::int64_t kAskAhead = 2 * kChunk;
+
+// Asks for keys [lo, hi) of what a row sees. Silent: what is wrong with a page is counted when the page is used. (Inlined by force, as
+// prefetch() is: gcc 12 takes a function that only prefetches for one without effect, and drops the calls.)
+template <KvFormat F>
+[[gnu::always_inline]] inline void ask_for(const KvView& kv, const RowView& row, int kv_head, std::int64_t lo, std::int64_t hi) {
+  const std::int64_t row_bytes = kv.head_dim * kv_element_bytes(F);
+  lo = lo > row.first ? lo : row.first;
+  hi = hi < row.position + 1 ? hi : row.position + 1;
+  while (lo < hi) {
+    const std::int64_t in_page = lo & (kv.page_rows - 1);
+    const std::int64_t end = lo + kv.page_rows - in_page < hi ? lo + kv.page_rows - in_page : hi;
+    const std::int64_t logical = kv.window == 0 ? lo / kv.page_rows : lo / kv.page_rows % kv.table_pages;
+    const std::int64_t page = logical < kv.table_pages ? kv.table[row.sequence * kv.table_pages + logical] : -1;
+    if (page >= 0 && page < kv.pages) {
+      const std::int64_t block = kv_block(kv, page, kv_head);
+      const std::int64_t first = block + kv_row_in_block(kv, in_page);
+      for (std::int64_t at = 0; at < (end - lo) * row_bytes; at += 64) {
+        prefetch(kv.k.get() + first + at);
+        prefetch(kv.v.get() + first + at);
+      }
+      if constexpr (F == KvFormat::q8) {
+        prefetch(kv.k.get() + block + kv_scales_in_block(kv) + in_page * 4);
+        prefetch(kv.v.get() + block + kv_scales_in_block(kv) + in_page * 4);
+      }
     }
-    if (run.k_scales != nullptr) {
-      prefetch(run.k_scales);
-      prefetch(run.v_scales);
-    }
+    lo = end;
   }
 }
 
@@ -110,19 +126,11 @@ inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads
   const std::int64_t begin = slice * kAttentionSlice;
   const std::int64_t lo = row.first > begin ? row.first : begin;
   const std::int64_t hi = row.position + 1 < begin + kAttentionSlice ? row.position + 1 : begin + kAttentionSlice;
-  const auto find = [&](std::int64_t chunk, ChunkRuns& runs) {
+  ChunkRuns runs;
+  for (std::int64_t chunk = lo / kChunk * kChunk; chunk < hi; chunk += kChunk) {
+    ask_for<F>(kv, row, heads.kv_head, chunk + kAskAhead, chunk + kAskAhead + kChunk);  // in the next slice too
     find_runs(kv, row.sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, row.row, w, runs);
-  };
-  ChunkRuns runs[2];
-  int now = 0;
-  std::int64_t chunk = lo / kChunk * kChunk;
-  find(chunk, runs[now]);
-  for (; chunk < hi; chunk += kChunk, now ^= 1) {
-    if (chunk + kChunk < hi) {
-      find(chunk + kChunk, runs[now ^ 1]);
-      if (F != KvFormat::f32) prefetch_runs(runs[now ^ 1], kv.head_dim * kv_element_bytes(F));
-    }
-    if (runs[now].count > 0) attend_chunk<KvForm<F>, F == KvFormat::q8>(a, q, runs[now], chunk, t, o);
+    if (runs.count > 0) attend_chunk<KvForm<F>, F == KvFormat::q8>(a, q, runs, chunk, t, o);
   }
 }
 
@@ -133,6 +141,7 @@ inline void attend(const AttentionArgs& a, const RowView& row, const Heads& head
   merged.start(a, heads, out);
   HeadTile t{};
   alignas(32) float o[kHeadTile * kMaxHeadDim];
+  ask_for<F>(a.kv, row, heads.kv_head, row.first / kChunk * kChunk, row.first / kChunk * kChunk + kAskAhead);
   for (std::int64_t slice = row.first_slice(); slice < row.first_slice() + row.slices(); ++slice) {
     attend_slice<F>(a, row, heads, slice, w, t, o);
     for (int h = 0; h < heads.count; ++h) {
@@ -206,6 +215,8 @@ inline void attend_part(const AttentionArgs& a, const RowView& row, const Heads&
   HeadTile t{};
   alignas(32) float o[kHeadTile * kMaxHeadDim];
   const std::int64_t n = row.slices();
+  const std::int64_t begin = (row.first_slice() + n * part / a.parts) * kAttentionSlice;
+  ask_for<F>(a.kv, row, heads.kv_head, begin, begin + kAskAhead);
   for (std::int64_t s = n * part / a.parts; s < n * (part + 1) / a.parts; ++s) {
     attend_slice<F>(a, row, heads, row.first_slice() + s, w, t, o);
     for (int h = 0; h < heads.count; ++h) {

@@ -14,15 +14,23 @@ struct WeightRows {
   std::int64_t row_stride;
   std::int64_t scale_row_stride;
   int cols;
+  float factor;  // of all weights
 
   WeightRows(const WeightView& w, std::int64_t expert)
       : data(w.data.get() + expert * w.expert_stride),
         scales(w.scales ? w.scales.get() + expert * w.scale_expert_stride : nullptr),
-        row_stride(w.row_stride), scale_row_stride(w.scales ? w.scale_row_stride : 0), cols(w.cols) {}
+        row_stride(w.row_stride), scale_row_stride(w.scales ? w.scale_row_stride : 0), cols(w.cols),
+        factor(w.factors ? w.factors[expert] : 1.0F) {}
 
   const std::byte* row(std::int64_t n) const { return data + n * row_stride; }
   const std::byte* scale_row(std::int64_t n) const { return scales + n * scale_row_stride; }
 };
+
+// Sums of products with stored weights to those with the weights meant.
+inline void apply_factor(float factor, float* sums, std::int64_t count) {
+  if (factor == 1) return;
+  for (std::int64_t i = 0; i < count; ++i) sums[i] *= factor;
+}
 
 // Unit `u` of a row: `data` and `scales` are where the row begins.
 template <class C>

@@ -19,7 +19,9 @@ inline void matmul_with(const Path& path, const MatmulArgs& a, device::Worker& w
     });
   };
   const auto in = [&](std::int64_t r) { return Path::input(a, r, a.weight.cols); };
-  for (std::int64_t task = w.claim(); task < plan.tasks(); task = w.claim()) {
+  const std::int64_t tasks = plan.tasks();
+  TaskOrder order(w, tasks, a.rows);
+  for (std::int64_t task = order.next(); task < tasks; task = order.next()) {
     path.run(plan, task, weights, in, done, w);
   }
 }
@@ -48,6 +50,7 @@ void embed(const EmbedArgs& a, device::Worker& w) {
     const int whole = a.table.cols / 8 * 8;
     if (whole == a.table.cols) {
       decode_panel<F>(table, token, 1, out, whole);
+      apply_factor(table.factor, out, whole);
       continue;
     }
     // A tail is decoded to a whole vector, which the row has no room for.
@@ -57,6 +60,7 @@ void embed(const EmbedArgs& a, device::Worker& w) {
       decode_panel<F>(head, token, 1, out, whole);
       const std::byte* tail = table.row(token) + std::int64_t{whole / 8} * Codec<F>::kBytes;
       store_first(out + whole, decode_tail<F>(tail, a.table.cols - whole), a.table.cols - whole);
+      apply_factor(table.factor, out, a.table.cols);
     }
   }
 }

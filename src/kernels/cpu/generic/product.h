@@ -16,6 +16,34 @@ inline constexpr int kRowBlock = 128;
 // Weight rows of a task without a panel: a few tens of KiB of weights, long against the cost of claiming a task.
 inline constexpr int kMaxDirectRows = 64;
 
+// Asks for memory that will be read soon. (Inlined by force: gcc 12 takes a function that only prefetches for one without effect, and
+// drops the calls.)
+[[gnu::always_inline]] inline void ask_for_lines(const void* from, std::int64_t bytes) {
+  for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const std::byte*>(from) + i, 0, 2);
+}
+
+// Up to this many rows of activations a product waits for its weights more than for its arithmetic.
+inline constexpr std::int64_t kStreamedRows = 8;
+
+// The tasks of an op for one worker, one after the other. With few rows they are taken by runs, so that weights stream from memory; with
+// many they are claimed, as the weights of a task come from memory once and then from a cache.
+class TaskOrder {
+ public:
+  TaskOrder(device::Worker& w, std::int64_t tasks, std::int64_t rows)
+      : worker_(w), tasks_(tasks), runs_(rows <= kStreamedRows && tasks <= device::TaskRuns::kMaxTasks) {}
+  // The next task; where there is none, a number beyond all of them.
+  std::int64_t next() {
+    if (!runs_) return worker_.claim();
+    const std::int64_t task = worker_.take(tasks_);
+    return task == device::TaskRuns::kNone ? tasks_ : task;
+  }
+
+ private:
+  device::Worker& worker_;
+  std::int64_t tasks_;
+  bool runs_;
+};
+
 struct ProductPlan {
   bool direct;         // weights decoded in registers, again for every kDirectRows rows
   int panel;           // weight rows of a task
@@ -37,6 +65,8 @@ struct ProductPlan {
 
   std::int64_t row_blocks() const { return direct ? 1 : (rows + kRowBlock - 1) / kRowBlock; }
   std::int64_t tasks() const { return rows == 0 ? 0 : (outputs + panel - 1) / panel * row_blocks(); }
+  // Row blocks of one panel are neighbours in the numbering, so workers meet in the same weights.
+  std::int64_t first_output(std::int64_t task) const { return task / row_blocks() * panel; }
 };
 
 // Runs task `task` of the plan. `in(i)` is activation row i; `done(i, first, count, sums)` gets the `count` sums of row i from
@@ -44,8 +74,7 @@ struct ProductPlan {
 template <int M, class In, class Done>
 inline void run_product(const RowOps& ops, const ProductPlan& plan, std::int64_t task, const WeightRows (&weights)[M], In&& in,
                         Done&& done, device::Worker& worker) {
-  // Row blocks of one panel are neighbours in the numbering, so workers meet in the same weights.
-  const std::int64_t first = task / plan.row_blocks() * plan.panel;
+  const std::int64_t first = plan.first_output(task);
   const int count = static_cast<int>(plan.outputs - first < plan.panel ? plan.outputs - first : plan.panel);
   float* sums[M];
   if (plan.direct) {
@@ -56,7 +85,10 @@ inline void run_product(const RowOps& ops, const ProductPlan& plan, std::int64_t
       for (int r = 0; r < rows; ++r) x[r] = in(i + r);
       for (int m = 0; m < M; ++m) ops.dot(weights[m], first, count, x, rows, buffer[m][0], kMaxDirectRows);
       for (int r = 0; r < rows; ++r) {
-        for (int m = 0; m < M; ++m) sums[m] = buffer[m][r];
+        for (int m = 0; m < M; ++m) {
+          sums[m] = buffer[m][r];
+          apply_factor(weights[m].factor, sums[m], count);
+        }
         done(i + r, first, count, sums);
       }
     }
@@ -86,7 +118,10 @@ inline void run_product(const RowOps& ops, const ProductPlan& plan, std::int64_t
       dot_panel(x, rows, panel[m], plan.stride, count, weights[m].cols, tile_sums_of[m], plan.panel);
     }
     for (int r = 0; r < rows; ++r) {
-      for (int m = 0; m < M; ++m) sums[m] = tile_sums_of[m] + r * plan.panel;
+      for (int m = 0; m < M; ++m) {
+        sums[m] = tile_sums_of[m] + r * plan.panel;
+        apply_factor(weights[m].factor, sums[m], count);
+      }
       done(i + r, first, count, sums);
     }
   }

@@ -7,19 +7,11 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 // Rows of activations that share one decoding of a block. With eight, decoding is an eighth of the work that is left.
 inline constexpr int kQ8TileRows = 8;
 
-// Blocks of 32 activations in a block of the format.
-template <WeightFormat F>
-constexpr int packed_parts() {
-  if (F == WeightFormat::nvfp4_r8) return 2;
-  return F == WeightFormat::q4_k_r8 || F == WeightFormat::q5_k_r8 || F == WeightFormat::q6_k_r8 ? blocks::kSuperParts : 1;
-}
-
 // sums[r * stride + j] = x[r] . row (8 * group + j), for R rows and j < 8.
 template <WeightFormat F, int R>
 inline void q8_dot_group(const PackedRows& w, std::int64_t group, const Q8Block* const* x, float* sums, std::int64_t stride) {
-  const std::int64_t blocks = w.cols / (kQ8Block * packed_parts<F>());
-  const std::int64_t block_bytes = w.group_bytes / blocks;
-  const std::int64_t scale_bytes = w.scale_group_bytes / blocks;
+  using Shape = PackedShape<F>;
+  const std::int64_t blocks = w.cols / Shape::kElements;
   const std::byte* data = w.data + group * w.group_bytes;
   const std::byte* scales = w.scales + group * w.scale_group_bytes;
   const Q8Block* rows[R];
@@ -28,8 +20,10 @@ inline void q8_dot_group(const PackedRows& w, std::int64_t group, const Q8Block*
     rows[r] = x[r];
     acc[r] = zero8();
   }
+  if constexpr (R <= kReadAheadRows) read_ahead_scales<F>(scales, w.scale_group_bytes);
   for (std::int64_t b = 0; b < blocks; ++b) {
-    PackedBlock<F>::template add<R>(data + b * block_bytes, scales + b * scale_bytes, rows, b * packed_parts<F>(), acc);
+    if constexpr (R <= kReadAheadRows) read_ahead<Shape::kBytes>(data + b * Shape::kBytes);
+    PackedBlock<F>::template add<R>(data + b * Shape::kBytes, scales + b * Shape::kScaleBytes, rows, b * Shape::kParts, acc);
   }
   for (int r = 0; r < R; ++r) store8(sums + r * stride, acc[r]);
 }

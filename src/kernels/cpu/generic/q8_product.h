@@ -24,6 +24,7 @@ struct Q8Plan {
   }
   std::int64_t row_blocks() const { return (rows + kQ8RowBlock - 1) / kQ8RowBlock; }
   std::int64_t tasks() const { return (outputs + panel - 1) / panel * row_blocks(); }
+  std::int64_t first_output(std::int64_t task) const { return task / row_blocks() * panel; }
 };
 
 using Q8DotFn = void (*)(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, int rows, float* sums,
@@ -45,7 +46,7 @@ struct Q8Path {
   // As run_product.
   template <int M, class In, class Done>
   void run(const Q8Plan& plan, std::int64_t task, const PackedRows (&weights)[M], In&& in, Done&& done, device::Worker&) const {
-    const std::int64_t first = task / plan.row_blocks() * plan.panel;
+    const std::int64_t first = plan.first_output(task);
     const int count = static_cast<int>(plan.outputs - first < plan.panel ? plan.outputs - first : plan.panel);
     const std::int64_t lo = task % plan.row_blocks() * kQ8RowBlock;
     const std::int64_t hi = lo + kQ8RowBlock < plan.rows ? lo + kQ8RowBlock : plan.rows;
@@ -57,7 +58,10 @@ struct Q8Path {
       for (int m = 0; m < M; ++m) dot(weights[m], first / 8, (count + 7) / 8, x, rows, buffer[m][0], kQ8Panel);
       for (int r = 0; r < rows; ++r) {
         float* sums[M];
-        for (int m = 0; m < M; ++m) sums[m] = buffer[m][r];
+        for (int m = 0; m < M; ++m) {
+          sums[m] = buffer[m][r];
+          apply_factor(weights[m].factor, sums[m], count);
+        }
         done(i + r, first, count, sums);
       }
     }

@@ -65,11 +65,15 @@ void digest(const DigestArgs& a, device::Worker& w) {
   for (std::int64_t r = lo; r < hi; ++r) {
     const float* in = a.in.get() + r * a.cols;
     std::uint64_t h[8] = {};
-    for (std::int64_t i = 0; i < a.cols; ++i) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, in + i, 4);
-      h[i % 8] = digest_step(h[i % 8], bits);
+    std::uint32_t bits[8] = {};
+    std::int64_t i = 0;
+    for (; i + 8 <= a.cols; i += 8) {
+      std::memcpy(bits, in + i, sizeof bits);
+#pragma GCC unroll 8
+      for (int lane = 0; lane < 8; ++lane) h[lane] = digest_step(h[lane], bits[lane]);
     }
+    std::memcpy(bits, in + i, static_cast<std::size_t>(a.cols - i) * sizeof(float));
+    for (int lane = 0; lane < a.cols - i; ++lane) h[lane] = digest_step(h[lane], bits[lane]);
     std::uint64_t folded = 0;
     for (const std::uint64_t lane : h) folded = digest_step(folded, lane);
     a.out[r] = folded;

@@ -46,6 +46,6 @@ struct KvForm<KvFormat::q8> {
   }
 };
 
-inline void prefetch(const void*) {}
+[[gnu::always_inline]] inline void prefetch(const void*) {}
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
