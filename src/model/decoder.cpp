@@ -169,9 +169,15 @@ class Lowering {
     return slot;
   }
   bool takes_q8(const MatrixWeight& w) const { return limits_.act == Act::q8 && packed_format(w.view.format).has_value(); }
+  // The view that an op reads: its factors too.
+  WeightView place_whole(const MatrixWeight& w) {
+    WeightView view = place(w);
+    view.factors = place(VectorWeight(w.factors));
+    return view;
+  }
   // The view that a product multiplies by: packed at load where it takes q8 rows, as stored elsewhere.
   Result<WeightView> operand(const MatrixWeight& w) {
-    if (!takes_q8(w)) return place(w);
+    if (!takes_q8(w)) return place_whole(w);
     PackArgs pack{.from = place(w, true), .rows = w.view.experts};
     WeightView to = packed_shape(w.view);
     const auto data = static_cast<std::uint64_t>(to.experts * to.expert_stride);  // whole vectors of 32 bytes
@@ -184,6 +190,7 @@ class Lowering {
     program().load.push_back(make_phase(pack, layer_, "load"));
     to.data = ref<const std::byte>(slot);
     to.scales = ref<const std::byte>(slot, data);
+    to.factors = place(VectorWeight(w.factors));
     return to;
   }
   Ref<const float> place(VectorWeight&& w) {
@@ -224,7 +231,7 @@ class Lowering {
                           .tokens = ref<const std::int32_t>(tokens_),
                           .sources = ref<const std::int32_t>(sources_),
                           .relay = ref<const std::int32_t>(relay_),
-                          .table = place(table),
+                          .table = place_whole(table),
                           .relay_cells = limits_.sequences,
                           .rows = limits_.max_rows},
                 "embed");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -95,7 +96,23 @@ Result<MatrixWeight> TensorReader::matrix(const std::string& name, std::int64_t 
   w.view.experts = experts > 0 ? static_cast<std::int32_t>(experts) : 1;
   w.view.row_stride = static_cast<std::int64_t>(kernels::weight_row_bytes(w.view));
   w.view.expert_stride = w.view.row_stride * rows;
+  PLUMB_ASSIGN(w.factors, factors(name, w.view.experts));
   return w;
+}
+
+Result<VectorWeight> TensorReader::factors(const std::string& matrix, std::int64_t matrices) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!matrix.ends_with(kWeight)) return VectorWeight{};
+  const std::string base = matrix.substr(0, matrix.size() - kWeight.size());
+  ignore(base + ".input_scale");
+  if (!has(base + ".scale")) return VectorWeight{};
+  PLUMB_ASSIGN(VectorWeight found, vector(base + ".scale", matrices));
+  for (const float factor : found.values) {
+    if (!std::isfinite(factor)) {
+      return fail(ErrorCode::malformed, "a factor of weights must be finite", checkpoint_.subject(), found.name, fmt::format("{}", factor));
+    }
+  }
+  return found;
 }
 
 Result<MatrixWeight> TensorReader::split_mxfp4(const std::string& base, std::int64_t experts, std::int64_t rows, std::int64_t cols) {

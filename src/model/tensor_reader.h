@@ -19,9 +19,11 @@ class TensorReader {
 
   bool has(std::string_view name) const { return checkpoint_.find(name) != nullptr; }
 
-  // A matrix [rows][cols], or with experts > 0 a stack [experts][rows][cols], in any WeightFormat of one tensor.
+  // A matrix [rows][cols], or with experts > 0 a stack [experts][rows][cols], in any WeightFormat of one tensor. Beside `base`.weight a
+  // file may have `base`.scale, a factor of each matrix, as llama.cpp writes it for NVFP4; `base`.input_scale, for activations in NVFP4,
+  // says nothing to us.
   // Errors: missing_tensor; shape_mismatch with expected and found; unsupported naming the element type; malformed for a
-  // NaN block scale.
+  // NaN block scale, and for a factor that is not finite.
   Result<MatrixWeight> matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::int64_t experts = 0);
 
   // A stack of MXFP4 matrices in the Hugging Face layout: `base`_blocks u8 [experts][rows][cols / 32][16] and `base`_scales
@@ -40,6 +42,7 @@ class TensorReader {
  private:
   // reject_nan_scales, and lets the pages it read go.
   Status check_scales(const format::TensorView& tensor) const;
+  Result<VectorWeight> factors(const std::string& matrix, std::int64_t matrices);
   Result<const format::TensorView*> take(const std::string& name, const std::vector<std::uint64_t>& shape);
   const format::Checkpoint& checkpoint_;
   std::vector<bool> taken_;

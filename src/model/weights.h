@@ -16,6 +16,12 @@
 
 namespace plumb::model {
 
+struct VectorWeight {
+  std::string name;
+  std::vector<float> values;
+  bool empty() const { return values.empty(); }
+};
+
 // A matrix or a stack of expert matrices. `view` has format, shape and strides; its references are empty, and `data_offset`
 // is where the view begins in `data` (gate and up of one interleaved tensor share their bytes).
 struct MatrixWeight {
@@ -25,12 +31,7 @@ struct MatrixWeight {
   std::span<const std::byte> scales;  // mxfp4_split only
   std::uint64_t data_offset = 0;
   std::uint64_t scales_offset = 0;
-};
-
-struct VectorWeight {
-  std::string name;
-  std::vector<float> values;
-  bool empty() const { return values.empty(); }
+  VectorWeight factors;  // [experts]: what all weights of a matrix are multiplied by; empty: 1
 };
 
 struct AttentionWeights {
