@@ -1,0 +1,8 @@
+// Rung 4, as shipped (src/kernels/cpu/generic/packed_rows.h): weights are asked for 16 KB before they are used, into the second-level cache.
+//
+// A core's share of the memory, 30 GB/s at some 130 ns, is 4 KB in flight; the processor's own prefetchers stop at the end of a page.
+// Prediction: the reading rate, less a tenth.
+// Outcome:    OUTCOME4
+#include "rung.h"
+
+int main() { return plumb::ladder::run_rung("04_read_ahead", plumb::ladder::Order::runs, plumb::ladder::stream_task<1, 16 * 1024>); }
