@@ -55,7 +55,7 @@ set(PLUMB_TEST_ENVIRONMENT UBSAN_OPTIONS=print_stacktrace=1)
 # (`path`, `Options`, `run_verb`), stay alone: the list. A new collision is renamed, or added here.
 option(PLUMB_UNITY "Compile files of one target together: a third of the time from nothing, more of it after an edit" OFF)
 set(PLUMB_NOT_TOGETHER
-  apps/plumb/ base/mapped_file model/arch/ serve/wire kernels/cpu/ text/regex_translate text/vocab_source_test)
+  apps/plumb/ base/mapped_file kernels/conformance/checker kernels/cpu/ model/arch/ serve/wire text/regex_translate text/vocab_source_test)
 function(plumb_unity target)
   if(NOT PLUMB_UNITY)
     return()
