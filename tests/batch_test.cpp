@@ -309,6 +309,8 @@ class Background {
       if (::read(watch_, events.data(), events.size()) <= 0) return false;
     }
   }
+  // It does nothing more until it ends, but keeps what it holds.
+  void hold() { ::kill(child_, SIGSTOP); }
   int end(int signal) {
     ::kill(child_, signal);
     int status = 0;
@@ -339,6 +341,7 @@ TEST_F(Batch, NothingIsLostOrRunTwiceWhenItIsStopped) {
   {
     Background run(arguments, scratch_.path(), out_);
     ASSERT_TRUE(run.wait_for_lines(3));
+    run.hold();  // or it could be done before the second has begun
     // While it runs the results are its own.
     const Finished second = run_plumb(arguments);
     EXPECT_EQ(second.status, 1);

@@ -16,8 +16,8 @@ namespace {
 using format::TensorDecl;
 using format::TensorView;
 
-// A copy of a GGUF file with the scales of matrices divided by powers of two, and factors beside them that undo it. `factor_of(name, matrix)` is
-// the power; null: an identical copy. Only q8_0 and mxfp4 matrices are touched.
+// A copy of a GGUF file with the scales of matrices divided by powers of two, and factors beside them that undo it. Only
+// q8_0 and mxfp4 matrices are touched.
 class WithFactors : public ::testing::Test {
  protected:
   static constexpr int kMaxPower = 3;

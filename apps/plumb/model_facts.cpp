@@ -18,6 +18,7 @@ class Counter {
     const auto rows = static_cast<std::uint64_t>(m.view.rows) * static_cast<std::uint64_t>(m.view.experts);
     const std::uint64_t bytes = rows * kernels::weight_row_bytes(m.view);
     add(kind, rows * static_cast<std::uint64_t>(m.view.cols), bytes, bytes / whole * part);
+    vector(m.factors, part, whole);
   }
   void vector(const model::VectorWeight& v, std::uint64_t part = 1, std::uint64_t whole = 1) {
     const std::uint64_t bytes = v.values.size() * sizeof(float);

@@ -68,13 +68,13 @@ struct Problem {
     std::memset(scales.base, 121, scales.bytes);
     for (std::size_t b = 0; b < x.size(); ++b) {
       x[b].scale = 0.01F;
-      int even = 0, odd = 0;
+      int first = 0, second = 0;  // of every four codes, as Q8Block has them
       for (int k = 0; k < 32; ++k) {
         x[b].codes[k] = static_cast<std::int8_t>(random.block(b * 32 + static_cast<std::size_t>(k))[1] % 255 - 127);
-        (k % 2 == 0 ? even : odd) += x[b].codes[k];
+        (k % 4 < 2 ? first : second) += x[b].codes[k];
       }
-      x[b].sums[0] = static_cast<std::int16_t>(-even);
-      x[b].sums[1] = static_cast<std::int16_t>(-odd);
+      x[b].sums[0] = static_cast<std::int16_t>(-first);
+      x[b].sums[1] = static_cast<std::int16_t>(-second);
     }
   }
   const std::byte* data_of(std::int64_t task) const { return data.base + task * kTaskGroups * kGroupBytes; }

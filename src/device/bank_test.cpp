@@ -10,10 +10,10 @@
 namespace plumb::device {
 namespace {
 
-BankPlan plan_of(std::initializer_list<BankRegion> regions) { return {.name = "kv", .regions = regions}; }
+BankPlan kv_plan(std::initializer_list<BankRegion> regions) { return {.name = "kv", .regions = regions}; }
 
 TEST(BankPlan, RegionsAreAlignedAndApart) {
-  BankPlan plan = plan_of({{"a", 1}, {"empty", 0}, {"b", 128}});
+  BankPlan plan = kv_plan({{"a", 1}, {"empty", 0}, {"b", 128}});
   EXPECT_EQ(plan.add("c", 129), 3U);
   for (const bool checked : {false, true}) {
     const auto offsets = plan.offsets(checked);
@@ -31,14 +31,14 @@ TEST(BankPlan, RegionsAreAlignedAndApart) {
 }
 
 TEST(BankPlan, TotalSaturates) {
-  EXPECT_EQ(plan_of({{"a", UINT64_MAX}}).total_bytes(false), UINT64_MAX);
-  EXPECT_EQ(plan_of({{"a", UINT64_MAX - 100}}).total_bytes(false), UINT64_MAX);
-  EXPECT_EQ(plan_of({{"a", std::uint64_t{1} << 63}, {"b", std::uint64_t{1} << 63}}).total_bytes(false), UINT64_MAX);
-  EXPECT_EQ(plan_of({{"a", UINT64_MAX - 255}}).total_bytes(true), UINT64_MAX) << "the guard wraps";
+  EXPECT_EQ(kv_plan({{"a", UINT64_MAX}}).total_bytes(false), UINT64_MAX);
+  EXPECT_EQ(kv_plan({{"a", UINT64_MAX - 100}}).total_bytes(false), UINT64_MAX);
+  EXPECT_EQ(kv_plan({{"a", std::uint64_t{1} << 63}, {"b", std::uint64_t{1} << 63}}).total_bytes(false), UINT64_MAX);
+  EXPECT_EQ(kv_plan({{"a", UINT64_MAX - 255}}).total_bytes(true), UINT64_MAX) << "the guard wraps";
 }
 
 TEST(BankPlan, RefusalCarriesTheArithmetic) {
-  const BankPlan plan = plan_of({{"small", 128}, {"layer3.k", 4096}});
+  const BankPlan plan = kv_plan({{"small", 128}, {"layer3.k", 4096}});
   const std::uint64_t asked = plan.total_bytes(true);
   EXPECT_TRUE(plan.fits(true, 1000, 2, asked + 1000).ok());
   const Status status = plan.fits(true, 1000, 2, asked + 999);
@@ -48,8 +48,8 @@ TEST(BankPlan, RefusalCarriesTheArithmetic) {
   EXPECT_EQ(status.error().message, "2 regions (largest 'layer3.k' 4096) need " + std::to_string(asked) +
                                         " bytes + 1000 reserved in 2 banks = " + std::to_string(asked + 1000) +
                                         ", above the limit of " + std::to_string(asked + 999));
-  EXPECT_FALSE(plan_of({{"a", UINT64_MAX}}).fits(false, 0, 0, UINT64_MAX - 1).ok());
-  EXPECT_FALSE(plan_of({{"a", UINT64_MAX / 2}}).fits(false, UINT64_MAX / 2 + 1000, 1, UINT64_MAX).ok()) << "the sum wraps";
+  EXPECT_FALSE(kv_plan({{"a", UINT64_MAX}}).fits(false, 0, 0, UINT64_MAX - 1).ok());
+  EXPECT_FALSE(kv_plan({{"a", UINT64_MAX / 2}}).fits(false, UINT64_MAX / 2 + 1000, 1, UINT64_MAX).ok()) << "the sum wraps";
 }
 
 TEST(Poison, NamesItsAllocationEvenAfterArithmetic) {

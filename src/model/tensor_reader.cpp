@@ -102,7 +102,7 @@ Result<MatrixWeight> TensorReader::matrix(const std::string& name, std::int64_t 
 
 Result<VectorWeight> TensorReader::factors(const std::string& matrix, std::int64_t matrices) {
   constexpr std::string_view kWeight = ".weight";
-  if (!matrix.ends_with(kWeight)) return VectorWeight{};
+  if (checkpoint_.container() != format::Container::gguf || !matrix.ends_with(kWeight)) return VectorWeight{};
   const std::string base = matrix.substr(0, matrix.size() - kWeight.size());
   ignore(base + ".input_scale");
   if (!has(base + ".scale")) return VectorWeight{};

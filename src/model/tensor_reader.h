@@ -20,7 +20,7 @@ class TensorReader {
   bool has(std::string_view name) const { return checkpoint_.find(name) != nullptr; }
 
   // A matrix [rows][cols], or with experts > 0 a stack [experts][rows][cols], in any WeightFormat of one tensor. Beside `base`.weight a
-  // file may have `base`.scale, a factor of each matrix, as llama.cpp writes it for NVFP4; `base`.input_scale, for activations in NVFP4,
+  // GGUF file may have `base`.scale, a factor of each matrix, as llama.cpp writes it for NVFP4; `base`.input_scale, for activations in NVFP4,
   // says nothing to us.
   // Errors: missing_tensor; shape_mismatch with expected and found; unsupported naming the element type; malformed for a
   // NaN block scale, and for a factor that is not finite.

@@ -106,7 +106,7 @@ class CpuCore : public std::enable_shared_from_this<CpuCore> {
   std::atomic<bool> closing_{false};
   std::atomic<bool> lost_{false};
 
-  // Written by the last worker at a barrier, read by all after it.
+  // Made ready for a launch by the last worker at the barrier before it; tasks are then taken from them by all.
   alignas(128) std::atomic<std::int64_t> ticket_{0};
   TaskRuns runs_;
   bool stop_ = false;

@@ -25,7 +25,6 @@ void put_nibbles(const int* codes, std::uint8_t* to) {
   for (int j = 0; j < kHalf; ++j) to[j] = static_cast<std::uint8_t>(codes[j] | codes[j + kHalf] << 4);
 }
 
-
 }  // namespace
 
 void encode_q4_0(const float* values, std::uint8_t* block) {

@@ -34,7 +34,7 @@ struct ScaleMin {
 };
 ScaleMin fit_scale_min(std::span<const float> values, const float* weights, int high, bool min_above_zero);
 
-// 1 / scale; 0 for a scale of (nearly) 0, which no code reaches.
+// 1 / scale; 0 for a scale too small to divide by.
 inline float inverse_of(float scale) { return std::fabs(scale) > 1e-30F ? 1.0F / scale : 0.0F; }
 
 // Codes for a given scale. A scale of 0 gives the code of value 0 (or the lowest).

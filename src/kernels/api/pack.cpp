@@ -49,6 +49,7 @@ Status check(const PackArgs& a) {
       .weight("from", a.from, true)
       .rows(a.rows)
       .that(a.rows <= a.from.experts, "rows", a.rows, "not be above from.experts")
+      .that(!a.from.factors, "from.factors", 1, "be absent: a product takes them from where they are")
       .done();
 }
 

@@ -24,7 +24,7 @@ struct PackArgs {
   static constexpr const char* kName = "pack";
   Ref<std::byte> data;     // [rows] matrices, packed_shape(from).expert_stride bytes each
   Ref<std::byte> scales;   // [rows] matrices, packed_shape(from).scale_expert_stride bytes each
-  WeightView from;         // stored; its own `experts` does not count
+  WeightView from;         // stored, without factors; its own `experts` does not count
   std::int32_t rows = 0;   // matrices of the stack
 };
 

@@ -102,8 +102,10 @@ template <KvFormat F>
         prefetch(kv.v.get() + first + at);
       }
       if constexpr (F == KvFormat::q8) {
-        prefetch(kv.k.get() + block + kv_scales_in_block(kv) + in_page * 4);
-        prefetch(kv.v.get() + block + kv_scales_in_block(kv) + in_page * 4);
+        for (std::int64_t at = in_page * 4; at < (in_page + end - lo) * 4; at += 64) {
+          prefetch(kv.k.get() + block + kv_scales_in_block(kv) + at);
+          prefetch(kv.v.get() + block + kv_scales_in_block(kv) + at);
+        }
       }
     }
     lo = end;
@@ -215,9 +217,12 @@ inline void attend_part(const AttentionArgs& a, const RowView& row, const Heads&
   HeadTile t{};
   alignas(32) float o[kHeadTile * kMaxHeadDim];
   const std::int64_t n = row.slices();
-  const std::int64_t begin = (row.first_slice() + n * part / a.parts) * kAttentionSlice;
-  ask_for<F>(a.kv, row, heads.kv_head, begin, begin + kAskAhead);
-  for (std::int64_t s = n * part / a.parts; s < n * (part + 1) / a.parts; ++s) {
+  const std::int64_t first = n * part / a.parts;
+  const std::int64_t last = n * (part + 1) / a.parts;
+  const std::int64_t begin = (row.first_slice() + first) * kAttentionSlice;
+  const std::int64_t chunk = (begin > row.first ? begin : row.first) / kChunk * kChunk;
+  if (first < last) ask_for<F>(a.kv, row, heads.kv_head, chunk, chunk + kAskAhead);
+  for (std::int64_t s = first; s < last; ++s) {
     attend_slice<F>(a, row, heads, row.first_slice() + s, w, t, o);
     for (int h = 0; h < heads.count; ++h) {
       float* to = partial_of(a, row.row * room + s, heads.first + h);

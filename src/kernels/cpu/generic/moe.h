@@ -28,7 +28,11 @@ inline void run_experts(const Path& path, const WeightView& shape, const std::in
   std::int64_t all = 0;
   for (std::int64_t e = 0; e < shape.experts; ++e) {
     const ExpertPairs chosen = chosen_of(e);
-    if (chosen.bad) w.report(offsets[e] < 0 ? offsets[e] : offsets[e + 1], pairs + 1, device::FaultKind::bad_index);
+    if (chosen.bad) {
+      const std::int64_t lo = offsets[e];
+      const std::int64_t hi = offsets[e + 1];
+      w.report(lo < 0 ? lo : hi > pairs ? hi : hi - lo, pairs + 1, device::FaultKind::bad_index);
+    }
     all += plan_of(chosen).tasks();
   }
   std::int64_t e = 0;
