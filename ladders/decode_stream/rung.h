@@ -26,6 +26,7 @@
 #include "base/counter_rng.h"
 #include "device/cpu/task_runs.h"
 #include "kernels/api/quantize.h"
+#include "mxfp4_block.h"
 
 namespace plumb::ladder {
 
@@ -155,33 +156,6 @@ inline int run_rung(const char* name, Order order, TaskFn task) {
   return 0;
 }
 
-// ---- What the rungs are made of: rung 4 of matmul_mxfp4. ----
-
-inline __m256i four_bytes(const void* from) {
-  std::int32_t bytes;
-  std::memcpy(&bytes, from, sizeof bytes);
-  return _mm256_set1_epi32(bytes);
-}
-
-// total += the products of block b of a group.
-inline void add_block(const std::byte* data, const std::byte* scales, const Q8Block* x, int b, __m256& total) {
-  const __m256i values = _mm256_broadcastsi128_si256(_mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
-  const __m256i low = _mm256_set1_epi8(15);
-  __m256i pairs = _mm256_slli_epi16(four_bytes(x[b].sums), 4);
-#pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) {
-    const __m256i codes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + 128 * b + 32 * v));
-    const __m256i first = _mm256_shuffle_epi8(values, _mm256_and_si256(codes, low));
-    const __m256i second = _mm256_shuffle_epi8(values, _mm256_and_si256(_mm256_srli_epi16(codes, 4), low));
-    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(first, four_bytes(x[b].codes + 4 * v)));
-    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(second, four_bytes(x[b].codes + 16 + 4 * v)));
-  }
-  const __m128i exponents = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales + 8 * b));
-  const __m256 scale = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(exponents), 23));
-  const __m256 sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-  total = _mm256_fmadd_ps(_mm256_mul_ps(sums, _mm256_set1_ps(x[b].scale)), scale, total);
-}
-
 // A task, group after group, or two side by side; what lies kAhead bytes further on is asked for.
 template <int kGroups, int kAhead>
 inline void stream_task(const std::byte* data, const std::byte* scales, const Q8Block* x, float* sums) {
@@ -196,7 +170,7 @@ inline void stream_task(const std::byte* data, const std::byte* scales, const Q8
           _mm_prefetch(reinterpret_cast<const char*>(group + 128 * b + kAhead), _MM_HINT_T1);
           _mm_prefetch(reinterpret_cast<const char*>(group + 128 * b + kAhead + 64), _MM_HINT_T1);
         }
-        add_block(group, scales + (g + i) * kGroupScales, x, b, total[i]);
+        add_block(group + 128 * b, scales + (g + i) * kGroupScales + 8 * b, x[b], total[i]);
       }
     }
     for (int i = 0; i < kGroups; ++i) _mm256_storeu_ps(sums + 8 * (g + i), total[i]);
