@@ -2,7 +2,7 @@
 //
 // It is what evens out best: a worker that is late takes fewer. Both workers read neighbouring tasks in turn, each two streams of 4 KB.
 // Prediction: reading is what takes time, so near the reading rate.
-// Outcome:    25 to 29 GB/s, where reading alone by runs reaches 65 to 75. Reading alone, claimed like this, reaches 32 to 34: it is the order that costs.
+// Outcome:    45% of the reading rate (19.5 to 20.9 GB/s in three runs): it is the order that costs.
 #include "rung.h"
 
 int main() { return plumb::ladder::run_rung("01_claimed", plumb::ladder::Order::claimed, plumb::ladder::stream_task<2, 0>); }
