@@ -109,6 +109,8 @@ TEST_P(Faults, MoeDownSkipsBadGroupsAndPairs) {
   is_fault(down({0, 1, 3}, {1, 0}, out));   // a range behind the last pair
   EXPECT_EQ(out, (std::vector<float>{-1, 8}));
   is_fault(down({0, -1, 2}, {1, 0}, out));
+  is_fault(down({2, 1, 2}, {1, 0}, out));   // a range that ends before it begins, both inside
+  EXPECT_EQ(out, (std::vector<float>{8, -1}));
   is_fault(down({0, 1, 2}, {2, 0}, out));   // a pair that is none
   EXPECT_EQ(out, (std::vector<float>{8, -1}));
 }

@@ -9,6 +9,7 @@
 #include "kernels/cpu/avx2/simd.h"
 #include "kernels/cpu/avx2/kv_form.h"
 #include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/kv_pages.h"
 #include "kernels/cpu/generic/attention_chunk.h"
 #include "kernels/cpu/generic/attention.h"

@@ -49,6 +49,4 @@ struct KvForm<KvFormat::q8> {
   }
 };
 
-[[gnu::always_inline]] inline void prefetch(const void* at) { _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T1); }
-
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -9,6 +9,7 @@
 #include "kernels/cpu/avx2/simd.h"
 #include "kernels/cpu/avx2/decode.h"
 #include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/dot.h"
 #include "kernels/cpu/generic/product.h"
 #include "kernels/cpu/generic/packed_rows.h"

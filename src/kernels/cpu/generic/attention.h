@@ -82,8 +82,7 @@ inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& head
 // they lead.
 inline constexpr std::int64_t kAskAhead = 2 * kChunk;
 
-// Asks for keys [lo, hi) of what a row sees. Silent: what is wrong with a page is counted when the page is used. (Inlined by force, as
-// prefetch() is: gcc 12 takes a function that only prefetches for one without effect, and drops the calls.)
+// Asks for keys [lo, hi) of what a row sees. Silent: what is wrong with a page is counted when the page is used.
 template <KvFormat F>
 [[gnu::always_inline]] inline void ask_for(const KvView& kv, const RowView& row, int kv_head, std::int64_t lo, std::int64_t hi) {
   const std::int64_t row_bytes = kv.head_dim * kv_element_bytes(F);
@@ -97,15 +96,12 @@ template <KvFormat F>
     if (page >= 0 && page < kv.pages) {
       const std::int64_t block = kv_block(kv, page, kv_head);
       const std::int64_t first = block + kv_row_in_block(kv, in_page);
-      for (std::int64_t at = 0; at < (end - lo) * row_bytes; at += 64) {
-        prefetch(kv.k.get() + first + at);
-        prefetch(kv.v.get() + first + at);
-      }
+      ask_for_lines(kv.k.get() + first, (end - lo) * row_bytes);
+      ask_for_lines(kv.v.get() + first, (end - lo) * row_bytes);
       if constexpr (F == KvFormat::q8) {
-        for (std::int64_t at = in_page * 4; at < (in_page + end - lo) * 4; at += 64) {
-          prefetch(kv.k.get() + block + kv_scales_in_block(kv) + at);
-          prefetch(kv.v.get() + block + kv_scales_in_block(kv) + at);
-        }
+        const std::int64_t scales = block + kv_scales_in_block(kv) + in_page * 4;
+        ask_for_lines(kv.k.get() + scales, (end - lo) * 4);
+        ask_for_lines(kv.v.get() + scales, (end - lo) * 4);
       }
     }
     lo = end;

@@ -35,8 +35,7 @@ inline constexpr std::int64_t kReadAhead = 16 * 1024;
 inline constexpr int kReadAheadRows = 2;
 template <int Bytes>
 [[gnu::always_inline]] inline void read_ahead(const std::byte* block) {
-#pragma GCC unroll 8
-  for (int i = 0; i < Bytes; i += 64) __builtin_prefetch(block + kReadAhead + i, 0, 2);
+  ask_for_lines(block + kReadAhead, Bytes);
 }
 // The same for the scales of a whole group.
 template <WeightFormat F>

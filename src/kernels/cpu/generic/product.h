@@ -16,12 +16,6 @@ inline constexpr int kRowBlock = 128;
 // Weight rows of a task without a panel: a few tens of KiB of weights, long against the cost of claiming a task.
 inline constexpr int kMaxDirectRows = 64;
 
-// Asks for memory that will be read soon. (Inlined by force: gcc 12 takes a function that only prefetches for one without effect, and
-// drops the calls.)
-[[gnu::always_inline]] inline void ask_for_lines(const void* from, std::int64_t bytes) {
-  for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const std::byte*>(from) + i, 0, 2);
-}
-
 // Up to this many rows of activations a product waits for its weights more than for its arithmetic.
 inline constexpr std::int64_t kStreamedRows = 8;
 

@@ -7,6 +7,7 @@
 #include "kernels/cpu/neon/simd.h"
 #include "kernels/cpu/neon/kv_form.h"
 #include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/kv_pages.h"
 #include "kernels/cpu/generic/attention_chunk.h"
 #include "kernels/cpu/generic/attention.h"

@@ -54,6 +54,4 @@ struct KvForm<KvFormat::q8> {
   }
 };
 
-[[gnu::always_inline]] inline void prefetch(const void* at) { __builtin_prefetch(at, 0, 2); }
-
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

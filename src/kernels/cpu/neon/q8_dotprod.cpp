@@ -14,6 +14,7 @@
 #include "kernels/cpu/neon/q8_block.h"
 #include "kernels/cpu/neon/q8_super_block.h"
 #include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/dot.h"
 #include "kernels/cpu/generic/product.h"
 #include "kernels/cpu/generic/packed_rows.h"

@@ -6,6 +6,7 @@
 #include "kernels/cpu/portable/simd.h"
 #include "kernels/cpu/portable/kv_form.h"
 #include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/kv_pages.h"
 #include "kernels/cpu/generic/attention_chunk.h"
 #include "kernels/cpu/generic/attention.h"

@@ -46,6 +46,4 @@ struct KvForm<KvFormat::q8> {
   }
 };
 
-[[gnu::always_inline]] inline void prefetch(const void*) {}
-
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
