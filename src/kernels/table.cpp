@@ -107,6 +107,7 @@ std::span<const KernelEntry> list() {
 #ifdef PLUMB_HAS_X86
       Q8_PRODUCTS(amx),
       Q8_PRODUCTS(avx512),
+      ATTENTION_KERNELS(avx512),
       Q8_PRODUCTS(avx_vnni),
       COMPLETE(avx2),
 #endif

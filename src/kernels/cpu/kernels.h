@@ -47,12 +47,22 @@
   template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
   }
 
+// What a set has whose vectors attention gains from.
+#define PLUMB_CPU_ATTENTION_KERNELS(isa)                                                    \
+  namespace plumb::kernels::cpu::isa {                                                      \
+  template <KvFormat F> void attention_serial(const AttentionArgs& a, device::Worker& w);   \
+  template <KvFormat F> void attention_grouped(const AttentionArgs& a, device::Worker& w);  \
+  template <KvFormat F> void attention_seqpar(const AttentionArgs& a, device::Worker& w);   \
+  template <KvFormat F> void attention_tiled(const AttentionArgs& a, device::Worker& w);    \
+  }
+
 PLUMB_CPU_KERNELS(portable)
 #if defined(__x86_64__)
 #define PLUMB_HAS_X86 1
 PLUMB_CPU_KERNELS(avx2)
 PLUMB_CPU_Q8_KERNELS(avx_vnni)
 PLUMB_CPU_Q8_KERNELS(avx512)
+PLUMB_CPU_ATTENTION_KERNELS(avx512)
 PLUMB_CPU_Q8_KERNELS(amx)
 #elif defined(__aarch64__)
 #define PLUMB_HAS_NEON 1
@@ -63,3 +73,4 @@ PLUMB_CPU_Q8_KERNELS(i8mm)
 
 #undef PLUMB_CPU_KERNELS
 #undef PLUMB_CPU_Q8_KERNELS
+#undef PLUMB_CPU_ATTENTION_KERNELS

@@ -22,6 +22,10 @@ constexpr AttentionRow kRows[] = {
     {device::Backend::cpu, Isa::avx2, 64, 16, 4, 1, kAnySpan, grouped, tiled},
     {device::Backend::cpu, Isa::avx2, 64, 64, 8, 1, kAnySpan, grouped, tiled},
     {device::Backend::cpu, Isa::avx2, 128, 32, 8, 1, kAnySpan, grouped, tiled},
+    {device::Backend::cpu, Isa::avx512, 64, 8, 2, 1, kAnySpan, grouped, tiled},
+    {device::Backend::cpu, Isa::avx512, 64, 16, 4, 1, kAnySpan, grouped, tiled},
+    {device::Backend::cpu, Isa::avx512, 64, 64, 8, 1, kAnySpan, grouped, tiled},
+    {device::Backend::cpu, Isa::avx512, 128, 32, 8, 1, kAnySpan, grouped, tiled},
 };
 
 }  // namespace

@@ -82,29 +82,58 @@ inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& head
 // they lead.
 inline constexpr std::int64_t kAskAhead = 2 * kChunk;
 
-// Asks for keys [lo, hi) of what a row sees. Silent: what is wrong with a page is counted when the page is used.
+// Where keys of a head lie in a page. -1 where there is no such page. Silent: what is wrong with a page is counted when the page is used.
+struct PagePlace {
+  std::int64_t row;
+  std::int64_t scale;
+};
+inline PagePlace place_of(const KvView& kv, std::int64_t sequence, int kv_head, std::int64_t key) {
+  const std::int64_t logical = kv.window == 0 ? key / kv.page_rows : key / kv.page_rows % kv.table_pages;
+  const std::int64_t page = logical < kv.table_pages ? kv.table[sequence * kv.table_pages + logical] : -1;
+  if (page < 0 || page >= kv.pages) return {-1, -1};
+  const std::int64_t block = kv_block(kv, page, kv_head);
+  const std::int64_t in_page = key & (kv.page_rows - 1);
+  return {block + kv_row_in_block(kv, in_page), block + kv_scales_in_block(kv) + in_page * 4};
+}
+
 template <KvFormat F>
-[[gnu::always_inline]] inline void ask_for(const KvView& kv, const RowView& row, int kv_head, std::int64_t lo, std::int64_t hi) {
+[[gnu::always_inline]] inline void ask_for_scales(const KvView& kv, const PagePlace& place, std::int64_t keys) {
+  if constexpr (F == KvFormat::q8) {
+    ask_for_lines(kv.k.get() + place.scale, keys * 4);
+    ask_for_lines(kv.v.get() + place.scale, keys * 4);
+  }
+}
+
+// Asks for the first keys that a row or a part of one sees, [lo, lo + kAskAhead).
+template <KvFormat F>
+[[gnu::always_inline]] inline void ask_for_first(const KvView& kv, const RowView& row, int kv_head, std::int64_t lo) {
   const std::int64_t row_bytes = kv.head_dim * kv_element_bytes(F);
-  lo = lo > row.first ? lo : row.first;
-  hi = hi < row.position + 1 ? hi : row.position + 1;
+  const std::int64_t hi = lo + kAskAhead < row.position + 1 ? lo + kAskAhead : row.position + 1;
   while (lo < hi) {
-    const std::int64_t in_page = lo & (kv.page_rows - 1);
-    const std::int64_t end = lo + kv.page_rows - in_page < hi ? lo + kv.page_rows - in_page : hi;
-    const std::int64_t logical = kv.window == 0 ? lo / kv.page_rows : lo / kv.page_rows % kv.table_pages;
-    const std::int64_t page = logical < kv.table_pages ? kv.table[row.sequence * kv.table_pages + logical] : -1;
-    if (page >= 0 && page < kv.pages) {
-      const std::int64_t block = kv_block(kv, page, kv_head);
-      const std::int64_t first = block + kv_row_in_block(kv, in_page);
-      ask_for_lines(kv.k.get() + first, (end - lo) * row_bytes);
-      ask_for_lines(kv.v.get() + first, (end - lo) * row_bytes);
-      if constexpr (F == KvFormat::q8) {
-        const std::int64_t scales = block + kv_scales_in_block(kv) + in_page * 4;
-        ask_for_lines(kv.k.get() + scales, (end - lo) * 4);
-        ask_for_lines(kv.v.get() + scales, (end - lo) * 4);
-      }
+    const std::int64_t left = kv.page_rows - (lo & (kv.page_rows - 1));
+    const std::int64_t end = lo + left < hi ? lo + left : hi;
+    if (const PagePlace place = place_of(kv, row.sequence, kv_head, lo); place.row >= 0) {
+      ask_for_lines(kv.k.get() + place.row, (end - lo) * row_bytes);
+      ask_for_lines(kv.v.get() + place.row, (end - lo) * row_bytes);
+      ask_for_scales<F>(kv, place, end - lo);
     }
     lo = end;
+  }
+}
+
+// Says for each run of a chunk where the keys kAskAhead later lie, if the row sees any: they are in one page too, since a page has a power
+// of two of keys. The products ask for them key by key.
+template <KvFormat F>
+[[gnu::always_inline]] inline void look_ahead(const KvView& kv, std::int64_t sequence, std::int64_t position, int kv_head, ChunkRuns& runs) {
+  for (int i = 0; i < runs.count; ++i) {
+    KeyRun& run = runs.runs[i];
+    const std::int64_t key = run.first + kAskAhead;
+    if (key > position) continue;
+    const PagePlace place = place_of(kv, sequence, kv_head, key);
+    if (place.row < 0) continue;
+    run.k_ahead = kv.k.get() + place.row;
+    run.v_ahead = kv.v.get() + place.row;
+    ask_for_scales<F>(kv, place, run.count);
   }
 }
 
@@ -126,9 +155,10 @@ inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads
   const std::int64_t hi = row.position + 1 < begin + kAttentionSlice ? row.position + 1 : begin + kAttentionSlice;
   ChunkRuns runs;
   for (std::int64_t chunk = lo / kChunk * kChunk; chunk < hi; chunk += kChunk) {
-    ask_for<F>(kv, row, heads.kv_head, chunk + kAskAhead, chunk + kAskAhead + kChunk);  // in the next slice too
     find_runs(kv, row.sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, row.row, w, runs);
-    if (runs.count > 0) attend_chunk<KvForm<F>, F == KvFormat::q8>(a, q, runs, chunk, t, o);
+    if (runs.count == 0) continue;
+    look_ahead<F>(kv, row.sequence, row.position, heads.kv_head, runs);  // into the next slice too
+    attend_chunk<F, F == KvFormat::q8>(a, q, runs, chunk, t, o);
   }
 }
 
@@ -139,7 +169,7 @@ inline void attend(const AttentionArgs& a, const RowView& row, const Heads& head
   merged.start(a, heads, out);
   HeadTile t{};
   alignas(32) float o[kHeadTile * kMaxHeadDim];
-  ask_for<F>(a.kv, row, heads.kv_head, row.first / kChunk * kChunk, row.first / kChunk * kChunk + kAskAhead);
+  ask_for_first<F>(a.kv, row, heads.kv_head, row.first);
   for (std::int64_t slice = row.first_slice(); slice < row.first_slice() + row.slices(); ++slice) {
     attend_slice<F>(a, row, heads, slice, w, t, o);
     for (int h = 0; h < heads.count; ++h) {
@@ -216,8 +246,7 @@ inline void attend_part(const AttentionArgs& a, const RowView& row, const Heads&
   const std::int64_t first = n * part / a.parts;
   const std::int64_t last = n * (part + 1) / a.parts;
   const std::int64_t begin = (row.first_slice() + first) * kAttentionSlice;
-  const std::int64_t chunk = (begin > row.first ? begin : row.first) / kChunk * kChunk;
-  if (first < last) ask_for<F>(a.kv, row, heads.kv_head, chunk, chunk + kAskAhead);
+  if (first < last) ask_for_first<F>(a.kv, row, heads.kv_head, begin > row.first ? begin : row.first);
   for (std::int64_t s = first; s < last; ++s) {
     attend_slice<F>(a, row, heads, row.first_slice() + s, w, t, o);
     for (int h = 0; h < heads.count; ++h) {

@@ -1,4 +1,4 @@
-// The forms of the kernels over KV pages: every attention variant and kv_append for every form of keys and values.
+// The forms of attention: every variant for every form of keys and values.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
@@ -6,8 +6,7 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
   template void attention_serial<F>(const AttentionArgs&, device::Worker&);  \
   template void attention_grouped<F>(const AttentionArgs&, device::Worker&); \
   template void attention_seqpar<F>(const AttentionArgs&, device::Worker&);  \
-  template void attention_tiled<F>(const AttentionArgs&, device::Worker&);   \
-  template void kv_append<F>(const KvAppendArgs&, device::Worker&);
+  template void attention_tiled<F>(const AttentionArgs&, device::Worker&);
 PLUMB_KV_FORM(KvFormat::f32)
 PLUMB_KV_FORM(KvFormat::f16)
 PLUMB_KV_FORM(KvFormat::bf16)

@@ -19,7 +19,7 @@ struct TiledScratch {
 };
 static_assert(sizeof(TiledScratch) <= device::kWorkerScratchBytes);
 
-// The chunk's rows as floats (without their scales), [kChunk][head_dim]; `runs` then point there.
+// The chunk's rows as floats (without their scales), [kChunk][head_dim]; `runs` then point there. Asks for the rows ahead.
 template <KvFormat F>
 inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, TiledScratch& s) {
   for (int i = 0; i < runs.count; ++i) {
@@ -28,11 +28,24 @@ inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, Tile
     float* k = s.k + (run.first - chunk) * head_dim;
     float* v = s.v + (run.first - chunk) * head_dim;
     for (std::int64_t e = 0; e < n; e += 8) {
+      if (run.k_ahead != nullptr && e * KvForm<F>::kBytes % 64 == 0) {
+        ask_for_lines(run.k_ahead + e * KvForm<F>::kBytes, 64);
+        ask_for_lines(run.v_ahead + e * KvForm<F>::kBytes, 64);
+      }
       store8(k + e, KvForm<F>::load(run.k + e * KvForm<F>::kBytes));
       store8(v + e, KvForm<F>::load(run.v + e * KvForm<F>::kBytes));
     }
     run.k = reinterpret_cast<const std::byte*>(k);
     run.v = reinterpret_cast<const std::byte*>(v);
+  }
+}
+
+[[gnu::always_inline]] inline void ask_for_rows_ahead(const ChunkRuns& runs, std::int64_t row_bytes) {
+  for (int i = 0; i < runs.count; ++i) {
+    const KeyRun& run = runs.runs[i];
+    if (run.k_ahead == nullptr) continue;
+    ask_for_lines(run.k_ahead, run.count * row_bytes);
+    ask_for_lines(run.v_ahead, run.count * row_bytes);
   }
 }
 
@@ -51,7 +64,9 @@ inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, in
                              run.k + bytes,
                              run.v + bytes,
                              run.k_scales == nullptr ? nullptr : run.k_scales + skip,
-                             run.v_scales == nullptr ? nullptr : run.v_scales + skip};
+                             run.v_scales == nullptr ? nullptr : run.v_scales + skip,
+                             nullptr,
+                             nullptr};
   }
 }
 
@@ -80,13 +95,18 @@ inline void attend_block(const AttentionArgs& a, const RowView* rows, int count,
     }
     for (std::int64_t chunk = (lo > slice ? lo : slice) / kChunk * kChunk; chunk < end; chunk += kChunk) {
       find_runs(kv, rows[0].sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, rows[0].row, w, all);
-      if (F != KvFormat::f32) unpack_chunk<F>(all, chunk, head_dim, s);
+      look_ahead<F>(kv, rows[0].sequence, hi - 1, heads.kv_head, all);
+      if constexpr (F != KvFormat::f32) {
+        unpack_chunk<F>(all, chunk, head_dim, s);
+      } else {
+        ask_for_rows_ahead(all, std::int64_t{head_dim} * 4);
+      }
       for (int r = 0; r < count; ++r) {
         clip_runs(all, rows[r].first, rows[r].position + 1, head_dim, own);
         if (own.count == 0) continue;
         const float* q[kHeadTile];
         for (int h = 0; h < heads.count; ++h) q[h] = a.q.get() + (rows[r].row * a.q_heads + heads.first + h) * head_dim;
-        attend_chunk<KvForm<KvFormat::f32>, F == KvFormat::q8>(a, q, own, chunk, s.softmax[r], s.o + r * tile);
+        attend_chunk<KvFormat::f32, F == KvFormat::q8>(a, q, own, chunk, s.softmax[r], s.o + r * tile);
       }
     }
     for (int r = 0; r < count; ++r) {

@@ -1,0 +1,123 @@
+// The two products of a chunk for up to kHeadTile query heads, by vectors of sixteen. Same names as generic/chunk_heads.h, and the same
+// bits: a score's eight chains are half a vector, whose other half is another key's; a value's sixteen lanes are independent.
+#pragma once
+
+namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
+
+// Keys of a tile of scores: four vectors of two.
+inline constexpr int kWideKeys = 8;
+
+// Neighbours added up, in each 128 bits: a0+a1, a2+a3, b0+b1, b2+b3.
+inline __m512 add_pairs(__m512 a, __m512 b) {
+  return _mm512_add_ps(_mm512_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)), _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+}
+// The sums of the lower halves of the four vectors, then those of the upper, each in sum8's order.
+inline __m256 sums_of_halves(__m512 a, __m512 b, __m512 c, __m512 d) {
+  const __m512 sums = add_pairs(add_pairs(a, b), add_pairs(c, d));
+  const __m512 first = _mm512_shuffle_f32x4(sums, sums, _MM_SHUFFLE(2, 0, 2, 0));
+  const __m512 second = _mm512_shuffle_f32x4(sums, sums, _MM_SHUFFLE(3, 1, 3, 1));
+  return _mm256_add_ps(_mm512_castps512_ps256(first), _mm512_castps512_ps256(second));
+}
+
+// scores[r * kChunk + j] = q[r] . k[j] for R heads and j < n <= 8. Vector i has keys i and i + 4; where there are fewer, the last again.
+template <KvFormat F, int R>
+inline void score_wide(const float* const* q, const std::byte* k, int n, int head_dim, float* scores) {
+  const std::int64_t stride = head_dim * kv_element_bytes(F);
+  const std::byte* key[kWideKeys];
+#pragma GCC unroll 8
+  for (int j = 0; j < kWideKeys; ++j) key[j] = k + (j < n ? j : n - 1) * stride;
+  __m512 acc[R][4];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) acc[r][i] = _mm512_setzero_ps();
+  }
+  for (int d = 0; d < head_dim; d += 8) {
+    const std::int64_t at = d * kv_element_bytes(F);
+    __m512 keys[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) keys[i] = WideKv<F>::pair(key[i] + at, key[i + 4] + at);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const __m512 x = _mm512_broadcast_f32x8(_mm256_loadu_ps(q[r] + d));
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) acc[r][i] = _mm512_fmadd_ps(keys[i], x, acc[r][i]);
+    }
+  }
+  const auto stored = static_cast<__mmask8>((1U << n) - 1);
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) _mm256_mask_storeu_ps(scores + r * kChunk, stored, sums_of_halves(acc[r][0], acc[r][1], acc[r][2], acc[r][3]));
+}
+
+template <KvFormat F, int R>
+inline void score_keys(const float* const* q, const KeyRun& run, int head_dim, bool ask, float* scores) {
+  const std::int64_t stride = head_dim * kv_element_bytes(F);
+  const std::byte* ahead = ask ? run.k_ahead : nullptr;
+  for (int j = 0; j < run.count; j += kWideKeys) {
+    const int n = run.count - j < kWideKeys ? run.count - j : kWideKeys;
+    if (ahead != nullptr) ask_for_lines(ahead + j * stride, n * stride);
+    score_wide<F, R>(q, run.k + j * stride, n, head_dim, scores + j);
+  }
+}
+
+template <KvFormat F>
+inline void score_heads(const float* const* q, int heads, const KeyRun& run, int head_dim, float* scores) {
+  each_tile(heads, [&](auto tile, int h) {
+    constexpr int R = decltype(tile)::value;
+    score_keys<F, R>(q + h, run, head_dim, h == 0, scores + h * kChunk);
+  });
+}
+
+// As value_tile for D vectors of sixteen.
+template <KvFormat F, int R, int D>
+inline void value_wide(const float* p, const ChunkRuns& runs, std::int64_t chunk, int first_d, int head_dim, bool ask, float* o) {
+  constexpr std::int64_t kBytes = kv_element_bytes(F);
+  __m512 acc[R][D];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int d = 0; d < D; ++d) acc[r][d] = _mm512_loadu_ps(o + r * head_dim + first_d + d * 16);
+  }
+  const std::int64_t stride = head_dim * kBytes;
+  for (int i = 0; i < runs.count; ++i) {
+    const KeyRun& run = runs.runs[i];
+    const float* weights = p + (run.first - chunk);
+    const std::byte* v = run.v + first_d * kBytes;
+    const std::byte* ahead = ask && first_d * kBytes % 64 == 0 ? run.v_ahead : nullptr;
+    for (int j = 0; j < run.count; ++j, v += stride) {
+      if (ahead != nullptr) ask_for_lines(ahead + j * stride + first_d * kBytes, D * 16 * kBytes);
+      __m512 values[D];
+#pragma GCC unroll 4
+      for (int d = 0; d < D; ++d) values[d] = WideKv<F>::run(v + d * 16 * kBytes);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        const __m512 weight = _mm512_set1_ps(weights[r * kChunk + j]);
+#pragma GCC unroll 4
+        for (int d = 0; d < D; ++d) acc[r][d] = _mm512_fmadd_ps(weight, values[d], acc[r][d]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int d = 0; d < D; ++d) _mm512_storeu_ps(o + r * head_dim + first_d + d * 16, acc[r][d]);
+  }
+}
+
+template <KvFormat F, int R>
+inline void value_rows(const float* p, const ChunkRuns& runs, std::int64_t chunk, int head_dim, bool ask, float* o) {
+  int d = 0;
+  for (; d + 64 <= head_dim; d += 64) value_wide<F, R, 4>(p, runs, chunk, d, head_dim, ask, o);
+  for (; d + 16 <= head_dim; d += 16) value_wide<F, R, 1>(p, runs, chunk, d, head_dim, ask, o);
+  if (d < head_dim) value_tile<KvForm<F>, R, 1>(p, runs, chunk, d, head_dim, ask, o);
+}
+
+template <KvFormat F>
+inline void value_heads(const float* p, int heads, const ChunkRuns& runs, std::int64_t chunk, int head_dim, float* o) {
+  each_tile(heads, [&](auto tile, int h) {
+    constexpr int R = decltype(tile)::value;
+    value_rows<F, R>(p + h * kChunk, runs, chunk, head_dim, h == 0, o + h * head_dim);
+  });
+}
+
+}  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA
