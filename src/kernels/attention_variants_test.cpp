@@ -118,6 +118,22 @@ TEST_P(Variants, PassTheGateAndAgreeWithSerialBitForBit) {
   }
 }
 
+// Sets differ in how many numbers a vector holds, not in the order of a sum.
+TEST_P(Variants, AgreeBitForBitInEverySetOfVectors) {
+  const auto queue = device::open_cpu_queue({.threads = 2}).value();
+  std::vector<std::int32_t> prompt;
+  for (std::int32_t p = 190; p < 210; ++p) prompt.push_back(p);
+  Problem problems[] = {{GetParam(), 700, {698}, 0, 16, 4, 64}, {GetParam(), 300, {299, 130, 2, 0}, 128, 7, 1, 72}, {GetParam(), 210, prompt, 0, 3, 3, 40}};
+  const auto isas = available_isas();
+  if (isas.size() < 2) GTEST_SKIP() << "this machine has no vectors";
+  for (Problem& p : problems) {
+    for (const AttentionVariant variant : kAttentionVariants) {
+      const std::vector<float> narrow = p.run(*queue, variant, isas[1]);  // [0] is portable, which does not fuse multiply and add
+      for (const Isa isa : isas.subspan(2)) EXPECT_TRUE(same_bits(narrow, p.run(*queue, variant, isa))) << to_string(variant) << " " << to_string(isa);
+    }
+  }
+}
+
 TEST_P(Variants, TheGateSeesOnePerturbedRowOfV) {
   const auto queue = device::open_cpu_queue({.threads = 2}).value();
   Problem p(GetParam(), 40, {39}, 0, 4, 1, 64);
