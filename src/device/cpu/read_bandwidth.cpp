@@ -19,11 +19,21 @@ namespace {
 // Far larger than any last-level cache.
 constexpr std::uint64_t kBlock = std::uint64_t{1} << 30;
 
+// How far ahead of their use the kernels of decode ask for weights.
+constexpr std::uint64_t kAhead = std::uint64_t{16} << 10;
+
+enum class Reading : std::uint8_t { plain, asking_ahead };
+
 // Four sums, so that no addition waits for the one before. Returned, so that the reads are not left out.
+template <Reading R>
 std::uint64_t read_all(const std::byte* from, std::uint64_t bytes) {
   typedef std::uint64_t Words __attribute__((vector_size(32)));
   Words sums[4] = {};
   for (std::uint64_t i = 0; i + 128 <= bytes; i += 128) {
+    if constexpr (R == Reading::asking_ahead) {
+      __builtin_prefetch(from + i + kAhead, 0, 2);  // beyond the end at the last: asking may
+      __builtin_prefetch(from + i + kAhead + 64, 0, 2);
+    }
     for (std::uint64_t s = 0; s < 4; ++s) {
       Words words;
       std::memcpy(&words, from + i + 32 * s, sizeof words);
@@ -45,12 +55,14 @@ Result<double> measure_read_bandwidth(int threads, double seconds) {
   const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
   std::atomic<std::uint64_t> sum{0};
   double best = 0;
+  int pass = 0;
   do {
+    const auto read = pass % 2 == 0 ? read_all<Reading::plain> : read_all<Reading::asking_ahead>;
     const std::uint64_t start = monotonic_ns();
     std::vector<std::jthread> readers;
     try {
       for (int t = 0; t < threads; ++t) {
-        readers.emplace_back([&, t] { sum += read_all(block.base() + static_cast<std::uint64_t>(t) * part, part); });
+        readers.emplace_back([&, t, read] { sum += read(block.base() + static_cast<std::uint64_t>(t) * part, part); });
       }
     } catch (const std::system_error& error) {
       return fail(ErrorCode::internal, std::string("the system refused a thread: ") + error.what(), "read bandwidth", "threads",
@@ -59,7 +71,7 @@ Result<double> measure_read_bandwidth(int threads, double seconds) {
     readers.clear();  // joins
     const double took = static_cast<double>(monotonic_ns() - start) * 1e-9;
     best = std::max(best, static_cast<double>(part) * threads / took);
-  } while (monotonic_ns() < end);
+  } while (++pass < 2 || monotonic_ns() < end);
   PLUMB_CHECK(sum.load() != 0);  // every byte is 1
   return best;
 }
