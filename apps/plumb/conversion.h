@@ -18,7 +18,7 @@ namespace plumb::app {
 struct Origin {
   std::string from;       // the tensor's name in the source
   DType from_dtype = DType::f32;
-  const char* action = ""; // "copied", "widened", "narrowed", "requantized", "renibbled", "deinterleaved", "quantized"
+  const char* action = ""; // "copied", "widened", "narrowed", "requantized", "renibbled", "deinterleaved", "quantized", "added"
 };
 
 class ErrorTally;

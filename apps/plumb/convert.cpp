@@ -141,7 +141,7 @@ Action add_convert(CLI::App& command) {
   o.kl = "auto";
   command.add_option("IN", o.input, "gpt-oss folder in the Hugging Face layout, a llama2.c .bin with --tokenizer, or a GGUF to quantise")->required();
   command.add_option("OUT,-o,--output", o.output, "GGUF file to write")->required();
-  command.add_option("--quantize", o.quantize, "format of all matrices but routers; vectors stay wide")->check(CLI::IsMember(format_names()));
+  command.add_option("--quantize", o.quantize, "format of all matrices but routers; vectors stay wide; nvfp4 adds NAME.scale, a factor of each matrix")->check(CLI::IsMember(format_names()));
   command.add_option("--tensor", o.tensors, "PATTERN=FORMAT: another format for matrices of this name (* and ?); the last that matches decides");
   command.add_option("--kl", o.kl, "compare the result with its source on this text (little-endian 16-bit ids); off: do not; auto: on text of "
                                    "the source's own, for models up to 256 MiB")

@@ -25,6 +25,7 @@ std::uint32_t gguf_file_type(DType type) {
     case DType::iq4_nl: return 25;
     case DType::bf16: return 32;
     case DType::mxfp4: return static_cast<std::uint32_t>(GgufFileType::mostly_mxfp4_moe);
+    case DType::nvfp4: return 39;
     default: return 1024;  // readers guess it from the tensors
   }
 }

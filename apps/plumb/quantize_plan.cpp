@@ -4,19 +4,19 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
-#include "error_tally.h"
 #include "format/quantize/quantize.h"
+#include "quantize_fill.h"
 #include "verb.h"
 
 namespace plumb::app {
 namespace {
 
-using format::quantize::ErrorSum;
 using format::quantize::Format;
 
 // Elements decoded and quantised at once: enough that calls cost nothing, few enough for the stack of caches.
@@ -34,59 +34,62 @@ const TensorChoice* choice_for(const QuantizePlan& plan, const std::string& name
   return last;
 }
 
-// Makes the old job's bytes, decodes and encodes them.
-struct QuantizedFill {
-  FillFn source;
-  DType from;
-  const Format* to;
-  std::uint64_t step;  // elements; whole blocks and granules on both sides
-  Refusal refusal;
-  std::shared_ptr<ErrorTally> errors;
+// The name of the factors beside a matrix. REQUIRES: is_matrix.
+std::string factors_name(const std::string& matrix) { return matrix.substr(0, matrix.size() - std::string_view("weight").size()) + "scale"; }
 
-  void operator()(std::uint64_t offset, std::span<std::byte> out) const {
-    const DTypeInfo& in = dtype_info(from);
-    const DTypeInfo& info = dtype_info(to->type);
-    const std::uint64_t first = offset / info.block_bytes * info.block_elements;
-    const std::uint64_t count = out.size() / info.block_bytes * info.block_elements;
-    std::vector<std::byte> stored;
-    std::vector<float> values, again;
-    ErrorSum sum;
-    for (std::uint64_t at = 0; at < count; at += step) {
-      const std::uint64_t n = std::min(step, count - at);
-      stored.resize(n / in.block_elements * in.block_bytes);
-      values.resize(n);
-      again.resize(n);
-      source((first + at) / in.block_elements * in.block_bytes, stored);
-      format::quantize::decode_blocks(from, reinterpret_cast<const std::uint8_t*>(stored.data()), n, values.data());
-      for (float& value : values) {
-        if (std::fabs(value) <= to->limit) continue;
-        refusal->store(true, std::memory_order_relaxed);
-        value = 0;
-      }
-      auto* blocks = reinterpret_cast<std::uint8_t*>(out.data()) + at / info.block_elements * info.block_bytes;
-      for (std::uint64_t i = 0; i < n; i += info.block_elements) to->encode(values.data() + i, blocks + i / info.block_elements * info.block_bytes);
-      format::quantize::decode_blocks(to->type, blocks, n, again.data());
-      sum.add(values, again);
-    }
-    errors->add(offset, sum);
-  }
+const TensorJob* find_job(const Conversion& c, const std::string& name) {
+  const auto at = std::find_if(c.jobs.begin(), c.jobs.end(), [&](const TensorJob& job) { return job.name == name; });
+  return at == c.jobs.end() ? nullptr : &*at;
+}
+
+// The factors that the source has beside a matrix; none where it has no such tensor.
+std::vector<float> source_factors(const Conversion& c, const std::string& matrix) {
+  const TensorJob* job = find_job(c, factors_name(matrix));
+  if (job == nullptr) return {};
+  std::vector<std::byte> stored(job->bytes());
+  job->fill(0, stored);
+  std::vector<float> out(*element_count(job->shape));
+  format::quantize::decode_blocks(job->dtype, reinterpret_cast<const std::uint8_t*>(stored.data()), out.size(), out.data());
+  return out;
+}
+
+void remove(Conversion& c, const std::string& name) {
+  const TensorJob* job = find_job(c, name);
+  if (job == nullptr) return;
+  const auto i = job - c.jobs.data();
+  c.jobs.erase(c.jobs.begin() + i);
+  c.origins.erase(c.origins.begin() + i);
+  c.refusals.erase(c.refusals.begin() + i);
+  c.errors.erase(c.errors.begin() + i);
+}
+
+// Factors of a quantised tensor, to be written beside it.
+struct AddedFactors {
+  TensorJob job;
+  Origin origin;
 };
 
-void quantize_job(Conversion& c, std::size_t i, const Format& to) {
+std::optional<AddedFactors> quantize_job(Conversion& c, std::size_t i, const Format& to) {
   TensorJob& job = c.jobs[i];
   const DTypeInfo& in = dtype_info(job.dtype);
   const DTypeInfo& info = dtype_info(to.type);
   const std::uint64_t granule = std::lcm(job.granule / in.block_bytes * in.block_elements, std::uint64_t{info.block_elements});
+  const std::span<const std::uint64_t> shape(job.shape);
+  const auto source = std::make_shared<const MatrixSource>(MatrixSource{.bytes = job.fill,
+                                                                        .type = job.dtype,
+                                                                        .matrices = *element_count(shape.first(shape.size() - 2)),
+                                                                        .matrix_elements = *element_count(shape.last(2)),
+                                                                        .factors = source_factors(c, job.name),
+                                                                        .step = std::max<std::uint64_t>(kStep / granule, 1) * granule});
+  const auto factors = std::make_shared<MatrixFactors>(source, to);
   if (c.refusals[i] == nullptr) c.refusals[i] = std::make_shared<std::atomic<bool>>(false);
   c.errors[i] = std::make_shared<ErrorTally>();
-  job.fill = QuantizedFill{.source = job.fill,
-                           .from = job.dtype,
-                           .to = &to,
-                           .step = std::max<std::uint64_t>(kStep / granule, 1) * granule,
-                           .refusal = c.refusals[i],
-                           .errors = c.errors[i]};
+  job.fill = quantized_fill(source, to, factors, c.refusals[i], c.errors[i]);
   job.granule = granule / info.block_elements * info.block_bytes;
   job.dtype = to.type;
+  if (to.full_scale == 0) return std::nullopt;
+  return AddedFactors{.job = {factors_name(job.name), DType::f32, {source->matrices}, sizeof(float), factors_fill(factors)},
+                      .origin = {c.origins[i].from, c.origins[i].from_dtype, "added"}};
 }
 
 }  // namespace
@@ -111,6 +114,8 @@ Status apply(const QuantizePlan& plan, const std::string& subject, Conversion& c
   }
   int requantized = 0, kept = 0, substituted = 0;
   std::string substitute, first_requantized;
+  std::vector<std::string> applied;  // factors of the source that are in the numbers now
+  std::vector<AddedFactors> added;
   for (std::size_t i = 0; i < c.jobs.size(); ++i) {
     TensorJob& job = c.jobs[i];
     if (!is_matrix(job)) continue;
@@ -143,8 +148,11 @@ Status apply(const QuantizePlan& plan, const std::string& subject, Conversion& c
       c.origins[i].action = is_block(to->type) ? "quantized" : c.origins[i].action;
     }
     c.origins[i].from_dtype = job.dtype;
-    quantize_job(c, i, *to);
+    applied.push_back(factors_name(job.name));
+    if (auto factors = quantize_job(c, i, *to)) added.push_back(std::move(*factors));
   }
+  for (const std::string& name : applied) remove(c, name);
+  for (AddedFactors& factors : added) c.add(std::move(factors.job), std::move(factors.origin));
   if (requantized > 0) {
     c.warnings.push_back(fmt::format("{} tensors were quantised already ({}) and are quantised a second time: both errors add up", requantized, first_requantized));
   }

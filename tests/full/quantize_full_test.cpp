@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -19,16 +20,22 @@ using test::run_json;
 
 const std::string kStory = PLUMB_SOURCE_DIR "/models/story";
 
-std::vector<float> values_of(const format::TensorView& tensor) {
+// A matrix as numbers, the factor that stands beside it in nvfp4 applied.
+std::vector<float> values_of(const format::Checkpoint& c, const std::string& name) {
+  const format::TensorView& tensor = *c.find(name);
   std::vector<float> out(tensor.elements());
   format::quantize::decode_blocks(tensor.dtype, reinterpret_cast<const std::uint8_t*>(tensor.data.data()), out.size(), out.data());
+  if (tensor.dtype != DType::nvfp4) return out;
+  float factor = 0;
+  std::memcpy(&factor, c.find(name.substr(0, name.size() - 6) + "scale")->data.data(), sizeof factor);
+  for (float& v : out) v *= factor;
   return out;
 }
 
 TEST(QuantizeFull, EveryFormatOfTheStoryModelLoadsAndStatesItsErrors) {
   // Relative RMS error of trained weights, at most: between the step of the format and what outliers add.
   const std::map<std::string, double> bound = {{"q8_0", 0.01},  {"q6_k", 0.025},   {"q5_k", 0.05}, {"q4_k", 0.10}, {"q4_1", 0.10},
-                                               {"q4_0", 0.115}, {"iq4_nl", 0.105}, {"mxfp4", 0.16}};
+                                               {"q4_0", 0.115}, {"iq4_nl", 0.105}, {"nvfp4", 0.095}, {"mxfp4", 0.16}};
   const test::ScratchFolder scratch;
   const format::Checkpoint source = open_checkpoint(kStory);
   for (const auto& [format, most] : bound) {
@@ -49,9 +56,8 @@ TEST(QuantizeFull, EveryFormatOfTheStoryModelLoadsAndStatesItsErrors) {
       EXPECT_GT(row.at("error").at("relative_rms"), 0) << name;
       EXPECT_LT(row.at("error").at("relative_rms"), most) << format << " " << name;
       // What was stated is what the file holds.
-      const format::TensorView& from = *source.find(row.at("from").get<std::string>());
       format::quantize::ErrorSum sum;
-      sum.add(values_of(from), values_of(tensor));
+      sum.add(values_of(source, row.at("from")), values_of(made, name));
       EXPECT_NEAR(row.at("error").at("relative_rms"), sum.relative_rms(), 1e-9) << name;
       EXPECT_EQ(row.at("error").at("max_abs"), sum.max_abs) << name;
     }

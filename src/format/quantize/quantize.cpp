@@ -30,7 +30,9 @@ void encode_bf16(const float* value, std::uint8_t* out) {
 // Error bounds: half a step, and a step is the range over the codes: 1/127 of the largest; 2/15 for 15 steps over a range of twice
 // the largest at most; for q4_0 the extreme stands at -8, so a step is 1/8 and the value at the other end may be a step short.
 // iq4_nl's widest gap is 24 of 113; mxfp4's is 2 of 6 at the scale that fits all, which may be twice what is needed. The K formats'
-// parts round their scales to 6 bits of the block's largest, which is why theirs are a little wider than half a step.
+// parts round their scales to 6 bits of the block's largest, which is why theirs are a little wider than half a step. nvfp4's widest gap
+// is 2 of 6 too, at a scale that is at most an eighth above the one that fits all: UE4M3 has three mantissa bits. Its subnormal scales
+// are coarser; they are those of runs whose largest is below 2^-6 of 448, 1 of 28,672, of the matrix's.
 // clang-format off
 constexpr std::array kFormats = {
     Format{DType::q8_0,   blocks::encode_q8_0, 127 * kF16Max, 0.5 / 127 * 1.02, DType::q8_0},
@@ -41,6 +43,8 @@ constexpr std::array kFormats = {
     Format{DType::q4_0,   encode_q4_0,         kF16Max,       1.0 / 8 * 1.02,   DType::q4_0},
     Format{DType::iq4_nl, encode_iq4_nl,       kF16Max,       12.0 / 113,       DType::iq4_nl},
     Format{DType::mxfp4,  encode_mxfp4,        0x1p127F,      1.0 / 6,          DType::mxfp4},
+    // nvfp4's full scale is the largest code at the largest block scale, so that the scales of usual weights are none of the subnormals.
+    Format{DType::nvfp4,  encode_nvfp4,        0x1p127F,      1.0 / 6 * 1.125,  DType::iq4_nl, 6 * 448},
     Format{DType::f32,    encode_f32,          kF32Max,       0,                DType::f32},
     Format{DType::f16,    encode_f16,          kF16Max,       0x1p-11,          DType::f16},
     Format{DType::bf16,   encode_bf16,         0x1p127F,      0x1p-8,           DType::bf16},
@@ -88,17 +92,18 @@ const Format* find_format(DType type) {
   return at == kFormats.end() ? nullptr : &*at;
 }
 
+float matrix_factor(const Format& format, float largest) {
+  if (format.full_scale == 0 || largest == 0) return 1;
+  // Not among float's own subnormals, which have fewer bits and could round to 0.
+  return std::max(largest / format.full_scale, std::numeric_limits<float>::min());
+}
+
 double bits_per_weight(DType type) {
   const DTypeInfo& info = dtype_info(type);
   return 8.0 * info.block_bytes / info.block_elements;
 }
 
-bool can_decode(DType type) {
-  switch (type) {
-    case DType::nvfp4: return true;
-    default: return find_format(type) != nullptr;
-  }
-}
+bool can_decode(DType type) { return find_format(type) != nullptr; }
 
 void decode_blocks(DType type, const std::uint8_t* from, std::size_t count, float* out) {
   PLUMB_CHECK(can_decode(type));

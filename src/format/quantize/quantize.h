@@ -13,17 +13,24 @@ namespace plumb::format::quantize {
 struct Format {
   DType type;
   void (*encode)(const float* values, std::uint8_t* block);  // dtype_info(type).block_elements values
-  float limit;         // largest magnitude that the encoder takes
+  float limit;         // largest magnitude of a weight
   double error_bound;  // RMS error of one block is at most this part of the block's largest magnitude
   DType short_rows;    // what is written instead where rows are no whole number of blocks
+  // Where not 0: the encoder takes, and its blocks hold, weights divided by matrix_factor, and this is the largest magnitude they
+  // reach. The factor is stored beside the matrix (`NAME.scale` in GGUF). Then error_bound is that of blocks which are not tiny
+  // beside their matrix.
+  float full_scale = 0;
 };
 
-// All of them. nvfp4 is not among them: without a scale for the whole tensor, which its GGUF blocks lack, usual weights fall among the
-// subnormals of its block scales.
+// All of them.
 std::span<const Format> formats();
 
 // Null for a type that nothing is written in.
 const Format* find_format(DType type);
+
+// What the weights of a matrix are divided by before they are encoded: 1, or, where the format has a full scale, what brings
+// `largest`, the matrix's largest magnitude, there. REQUIRES: 0 <= largest <= format.limit.
+float matrix_factor(const Format& format, float largest);
 
 // Bits of one element, block scales included.
 double bits_per_weight(DType type);
