@@ -8,5 +8,5 @@
 
 int main() {
   using namespace plumb;
-  return ladder::run_rung("02_grouped", kernels::KvFormat::f32, [](const kernels::AttentionArgs& a) { ladder::run_kernel(kernels::AttentionVariant::grouped, a); });
+  return ladder::run_rung({"02_grouped", kernels::AttentionVariant::grouped, kernels::Isa::avx2, kernels::KvFormat::f32});
 }

@@ -1,14 +1,14 @@
-// What the rungs of this ladder share: one row of decode over a paged cache, one clock, one check.
+// What the rungs of this ladder share: rows of one sequence over a paged cache, one clock, one check. (ladders/attention_prefill takes it too.)
 //
 // Two geometries: 16 query heads over 4 KV heads of 64 (a small mixture), and 64 over 8 of 64 (gpt-oss). Spans of 128, 512, 2,048 and
 // 32,768 keys in pages of 16 in shuffled order. One worker; seconds are of the thread's own time, so other load shows less. A span is
 // walked again and again: 128 and 512 keys come from the caches, 32,768 mostly from memory.
 //
 // A rung is a kernel of the table and a form, checked against the double-precision reference. Its file says the idea, what was predicted
-// before it ran, and what came out. The floor is
-// arithmetic: a key costs 2 x head_dim multiply-adds a query head; at two vectors of eight a cycle and 2.45 GHz that is 39 G a second.
-// Or bytes: what one thread reads from memory in a second, measured beside. The outcomes were taken on two virtual processors that
-// other work shared all the while, pools in small pages: the steps between rungs are what to read.
+// before it ran, and what came out. The floor is arithmetic: a key costs 2 x head_dim multiply-adds a query head; at two vectors of eight a cycle that
+// is 39 G a second on the EPYC of Zen 3 at 2.45 GHz where the predictions were made, 59 G on one of Zen 4 at 3.7. Or bytes: what one thread reads
+// from memory in a second, measured beside. Outcomes on Zen 3 were taken while other work shared both processors: the steps between rungs are what
+// to read of them. Those on Zen 4 are of two runs on a quiet machine.
 #pragma once
 
 #include <sys/mman.h>
@@ -22,6 +22,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "base/counter_rng.h"
@@ -52,11 +53,13 @@ inline Pool make_pool(std::uint64_t bytes) {
 struct Problem {
   Pool k, v;
   std::vector<float> q, out, sinks;
-  std::vector<std::int32_t> table;
-  std::int32_t position = 0, sequence = 0;
+  std::vector<std::int32_t> table, positions, sequences;
   kernels::AttentionArgs args;
 
-  Problem(kernels::KvFormat format, const Geometry& g, std::int32_t span) : position(span - 1) {
+  // The last `rows` positions of `span`.
+  Problem(kernels::KvFormat format, const Geometry& g, std::int32_t span, std::int32_t rows)
+      : positions(static_cast<std::size_t>(rows)), sequences(positions.size(), 0) {
+    std::iota(positions.begin(), positions.end(), span - rows);
     using namespace kernels;
     const std::int32_t pages = (span + 15) / 16;
     table.resize(static_cast<std::size_t>(pages));
@@ -79,18 +82,18 @@ struct Problem {
         }
       }
     }
-    const auto n = static_cast<std::size_t>(g.q_heads) * static_cast<std::size_t>(g.head_dim);
+    const auto n = positions.size() * static_cast<std::size_t>(g.q_heads) * static_cast<std::size_t>(g.head_dim);
     for (std::size_t i = 0; i < n; ++i) q.push_back(random.uniform(next++) * 2 - 1);
     sinks.assign(static_cast<std::size_t>(g.q_heads), 0.5F);
     out.resize(n);
     args.out = host_ref(out.data());
     args.q = host_ref<const float>(q.data());
     args.sinks = host_ref<const float>(sinks.data());
-    args.positions = host_ref<const std::int32_t>(&position);
-    args.sequences = host_ref<const std::int32_t>(&sequence);
+    args.positions = host_ref<const std::int32_t>(positions.data());
+    args.sequences = host_ref<const std::int32_t>(sequences.data());
     args.scale = 1.0F / std::sqrt(static_cast<float>(g.head_dim));
     args.q_heads = g.q_heads;
-    args.rows = 1;
+    args.rows = rows;
   }
   Problem(const Problem&) = delete;  // args point into it
 };
@@ -101,11 +104,11 @@ inline double thread_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// The kernel of a variant, on one worker.
-inline void run_kernel(kernels::AttentionVariant variant, const kernels::AttentionArgs& args) {
+// The kernel of a variant and a set, on one worker.
+inline void run_kernel(kernels::AttentionVariant variant, kernels::Isa isa, const kernels::AttentionArgs& args) {
   static std::vector<std::byte> scratch(device::kWorkerScratchBytes + 64);
   auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-  const kernels::KernelEntry* entry = kernels::attention_kernel(variant, &args, device::Backend::cpu, kernels::best_isa());
+  const kernels::KernelEntry* entry = kernels::attention_kernel(variant, &args, device::Backend::cpu, isa);
   std::atomic<std::int64_t> ticket{0};
   device::FaultSink faults;
   device::TaskRuns runs(1);
@@ -113,37 +116,55 @@ inline void run_kernel(kernels::AttentionVariant variant, const kernels::Attenti
   reinterpret_cast<device::CpuKernelFn>(const_cast<void*>(entry->kernel.entry))(&args, worker);
 }
 
-using Rung = void (*)(const kernels::AttentionArgs&);
+// What a rung runs, and on what.
+struct Rung {
+  const char* name;
+  kernels::AttentionVariant variant;
+  kernels::Isa isa;
+  kernels::KvFormat format;
+};
+struct Sizes {
+  std::vector<Geometry> geometries;
+  std::vector<std::int32_t> spans;
+  std::int32_t rows;
+};
+inline const Sizes kDecode{{{16, 4, 64}, {64, 8, 64}}, {128, 512, 2048, 32768}, 1};
 
-inline int run_rung(const char* name, kernels::KvFormat format, Rung rung) {
+inline int run_rung(const Rung& rung, const Sizes& sizes = kDecode) {
+  const auto isas = kernels::available_isas();
+  if (std::find(isas.begin(), isas.end(), rung.isa) == isas.end()) {
+    std::printf("%s: this machine lacks %s\n", rung.name, std::string(kernels::to_string(rung.isa)).c_str());
+    return 0;
+  }
   const auto bandwidth = device::measure_read_bandwidth(1, 0.2);
-  std::printf("%s: %s KV; one thread reads memory at %.1f GB/s\n", name, kernels::to_string(format), bandwidth.ok() ? *bandwidth * 1e-9 : 0);
-  for (const Geometry& g : {Geometry{16, 4, 64}, Geometry{64, 8, 64}}) {
-    for (const std::int32_t span : {128, 512, 2048, 32768}) {
-
-      Problem p(format, g, span);
-      rung(p.args);
+  std::printf("%s: %s KV; one thread reads memory at %.1f GB/s\n", rung.name, kernels::to_string(rung.format), bandwidth.ok() ? *bandwidth * 1e-9 : 0);
+  for (const Geometry& g : sizes.geometries) {
+    for (const std::int32_t span : sizes.spans) {
+      Problem p(rung.format, g, span, sizes.rows);
+      run_kernel(rung.variant, rung.isa, p.args);
       const std::vector<float> got = p.out;
       if (span <= 512) {
         kernels::op<kernels::AttentionArgs>().reference(&p.args);
         for (std::size_t i = 0; i < got.size(); ++i) {
           if (!(std::fabs(got[i] - p.out[i]) <= 1e-5F)) {
-            std::printf("%s is wrong: output %zu is %g, not %g\n", name, i, static_cast<double>(got[i]), static_cast<double>(p.out[i]));
+            std::printf("%s is wrong: output %zu is %g, not %g\n", rung.name, i, static_cast<double>(got[i]), static_cast<double>(p.out[i]));
             return 1;
           }
         }
       }
-      const int repeats = std::max(1, 16384 / span);
+      const int repeats = std::max(1, 16384 / (span * sizes.rows));
       double best = 1e9;
       for (int k = 0; k < 9; ++k) {
         const double start = thread_seconds();
-        for (int i = 0; i < repeats; ++i) rung(p.args);
+        for (int i = 0; i < repeats; ++i) run_kernel(rung.variant, rung.isa, p.args);
         best = std::min(best, (thread_seconds() - start) / repeats);
       }
-      const double products = 2.0 * span * g.q_heads * g.head_dim;
+      double keys = 0;
+      for (const std::int32_t position : p.positions) keys += position + 1;
+      const double products = 2.0 * keys * g.q_heads * g.head_dim;
       const double bytes = 2.0 * static_cast<double>(kernels::kv_pool_bytes(p.args.kv));
-      std::printf("  %2d/%d heads of %d, span %5d  %10.1f us  %6.1f G products/s  %6.2f GB/s of KV\n", g.q_heads, g.kv_heads, g.head_dim, span,
-                  best * 1e6, products / best * 1e-9, bytes / best * 1e-9);
+      std::printf("  %2d/%d heads of %3d, span %5d, %2d rows  %10.1f us  %6.1f G products/s  %6.2f GB/s of KV\n", g.q_heads, g.kv_heads, g.head_dim, span,
+                  sizes.rows, best * 1e6, products / best * 1e-9, bytes / best * 1e-9);
     }
   }
   return 0;

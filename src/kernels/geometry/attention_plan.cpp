@@ -15,8 +15,9 @@ constexpr std::int32_t kTasksPerWorker = 2;
 
 constexpr std::int64_t kAnySpan = std::int64_t{1} << 40;
 
-// Measured on an AMD EPYC (Zen 3), single rows and blocks of 64, at spans of 256 and 2,048 in f32, f16 and q8; docs/BENCHMARKS.md has the
-// figures. Single rows: grouped and tiled are one within noise. Blocks: tiled is ahead at 2,048 in every form, and level at 256.
+// Measured on AMD EPYCs (avx2 on Zen 3, avx512 on Zen 4), single rows and blocks of 64, at spans of 256 and 2,048 in f32, f16 and q8;
+// docs/BENCHMARKS.md has the figures. Single rows: grouped and tiled are one. Blocks: tiled is ahead or level in every form, but for 64/8 heads in
+// f32 at 256 with avx512.
 constexpr AttentionRow kRows[] = {
     {device::Backend::cpu, Isa::avx2, 64, 8, 2, 1, kAnySpan, grouped, tiled},
     {device::Backend::cpu, Isa::avx2, 64, 16, 4, 1, kAnySpan, grouped, tiled},
