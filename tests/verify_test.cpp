@@ -116,6 +116,25 @@ TEST(Verify, HeldOutTextIsReported) {
   EXPECT_LT(report["heldout"]["nats_per_token"].get<double>(), 5.0);
 }
 
+TEST(Verify, ARepresentationAgainstTheExactPathOfItsFile) {
+  const std::vector<std::string> text = {"--path", "deploy", "--against-exact", "--heldout", kModel + "/heldout.u16", "--heldout-tokens", "512", "--window", "128"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), text.begin(), text.end());
+    return verify(more, 0);
+  };
+  const json q8 = with({"--act", "q8"});
+  EXPECT_EQ(q8["positions"], 512);
+  EXPECT_GT(q8["mean"].get<double>(), 0);
+  EXPECT_LE(q8["mean"], q8["budget"]["kl_mean"]);
+  const json both = with({"--act", "q8", "--kv", "q8"});
+  EXPECT_EQ(both["budget"]["kl_mean"].get<double>(), 2 * q8["budget"]["kl_mean"].get<double>());
+  EXPECT_NE(both["mean"], q8["mean"]);
+  const json nothing = with({"--act", "f32"});
+  EXPECT_EQ(nothing["mean"], 0);
+  EXPECT_EQ(nothing["top1_flips"], 0);
+  EXPECT_EQ(nothing["nats"], nothing["source_nats"]);
+}
+
 TEST(Verify, TheTextNamesItsEvidence) {
   const Finished finished = run_plumb({"verify", kModel, "--oracle", kOracle, "--prompts", "0-1", "-q"});
   EXPECT_EQ(finished.status, 0) << finished.err;
@@ -127,6 +146,8 @@ TEST(Verify, TheTextNamesItsEvidence) {
 TEST(Verify, BadInputsAreNamed) {
   EXPECT_EQ(run_plumb({"verify", kModel}).status, 2);
   EXPECT_EQ(run_plumb({"verify", kModel, "--oracle", kOracle, "--prompts", "5-2"}).status, 2);
+  EXPECT_EQ(run_plumb({"verify", kModel, "--against-exact", "--path", "deploy", "--oracle", kOracle}).status, 2);
+  EXPECT_EQ(run_plumb({"verify", kModel, "--against-exact", "--heldout", kModel + "/heldout.u16"}).status, 2);
   EXPECT_EQ(run_plumb({"verify", kModel, "--oracle", kOracle, "--prompts", "99"}).status, 2);
   EXPECT_EQ(run_plumb({"verify", kModel, "--oracle", kOracle, "--path", "quick"}).status, 2);
   const json none = verify({"--oracle", kModel + "/model.safetensors"}, 1);

@@ -64,7 +64,8 @@ Result<QuantizePlan> plan_of(const Options& o) {
 Result<std::optional<KlReport>> compare(const Options& o, const Console& console, bool comparable, std::uint64_t source_bytes) {
   if (!quantizes(o) || o.kl == "off" || !comparable) return std::optional<KlReport>();
   if (o.kl == "auto" && source_bytes > kSmall) return std::optional<KlReport>();
-  const KlOptions options{.text = o.kl == "auto" ? "" : o.kl, .tokens = o.kl_tokens, .threads = o.threads, .quiet = console.quiet};
+  KlOptions options{.text = o.kl == "auto" ? "" : o.kl, .tokens = o.kl_tokens, .quiet = console.quiet};
+  options.engine.threads = o.threads;
   PLUMB_ASSIGN(KlReport report, measure_kl(o.input, o.output, options));
   return std::optional<KlReport>(std::move(report));
 }

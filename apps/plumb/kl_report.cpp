@@ -22,10 +22,11 @@ using EnginePtr = std::unique_ptr<Engine::Impl>;
 constexpr std::int32_t kOwnWindow = 256;
 constexpr std::int32_t kOwnWindows = 4;
 
-Result<EnginePtr> open(const std::string& path, std::int32_t context, int threads) {
+Result<EnginePtr> open(const std::string& path, std::int32_t context, const EngineOptions& engine, const std::string& act, const std::string& kv) {
   Engine::Impl::OpenOptions options;
-  options.engine.threads = threads;
-  options.engine.act = "f32";
+  options.engine = engine;
+  options.engine.act = act;
+  options.engine.kv = kv;
   options.engine.context = context;
   options.engine.logit_rows = 64;
   options.engine.max_requests = 1;
@@ -72,8 +73,8 @@ Result<std::vector<float>> window_logits(Engine::Impl& engine, std::span<const s
 Result<KlReport> measure_kl(const std::string& source, const std::string& result, const KlOptions& o) {
   const InterruptGuard guard;
   std::int32_t window = o.text.empty() ? kOwnWindow : o.window;
-  PLUMB_ASSIGN(const EnginePtr a, open(source, window + 1, o.threads));
-  PLUMB_ASSIGN(const EnginePtr b, open(result, window + 1, o.threads));
+  PLUMB_ASSIGN(const EnginePtr a, open(source, window + 1, o.engine, "f32", "f32"));
+  PLUMB_ASSIGN(const EnginePtr b, open(result, window + 1, o.engine, o.act, o.kv));
   if (a->info().vocab != b->info().vocab) {
     return fail(ErrorCode::shape_mismatch, fmt::format("the source has {} tokens", a->info().vocab), result, "vocab",
                 std::to_string(b->info().vocab));
@@ -91,7 +92,7 @@ Result<KlReport> measure_kl(const std::string& source, const std::string& result
     return fail(ErrorCode::invalid_argument, fmt::format("must hold one window of {} tokens and the token after it", w), o.text, "tokens",
                 std::to_string(limit));
   }
-  KlReport report;
+  KlReport report{.act = o.act, .kv = o.kv};
   report.text = o.text.empty() ? fmt::format("text of the source's own at temperature 1, {} windows of {}", windows, w)
                                : fmt::format("{}, {} windows of {}", o.text, windows, w);
   Progress progress("KL", windows * w, o.quiet, "tokens");
@@ -134,8 +135,8 @@ std::string kl_text(const KlReport& r) {
   return fmt::format(
       "KL         mean {:.3e}, 99th percentile {:.3e}, largest {:.3e} nats; top-1 flips {:.2f}%\n"
       "nats       {:.5f} per token, the source {:.5f} ({:+.5f})\n"
-      "           {} positions of {}; float32 activations on both sides\n",
-      r.mean, r.p99, r.max, 100 * r.top1_flips, r.result_nats, r.source_nats, r.result_nats - r.source_nats, r.positions, r.text);
+      "           {} positions of {}; activations {}, KV {}; the source in float32\n",
+      r.mean, r.p99, r.max, 100 * r.top1_flips, r.result_nats, r.source_nats, r.result_nats - r.source_nats, r.positions, r.text, r.act, r.kv);
 }
 
 nlohmann::ordered_json kl_json(const KlReport& r) {

@@ -1,4 +1,5 @@
-// How far a model's predictions are from those of the model it was made from.
+// How far one computation's predictions are from another's: a model's from those of the model it was made from, or a representation's from
+// the exact path of the same model.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plumb/plumb.h"
 #include "plumb/status.h"
 
 namespace plumb::app {
@@ -14,13 +16,15 @@ struct KlOptions {
   std::string text;           // file of little-endian 16-bit token ids; empty: a text that the source itself writes
   std::int32_t tokens = 4096; // positions compared, in whole windows
   std::int32_t window = 512;
-  int threads = 0;
+  EngineOptions engine;       // what both are opened with, but for the next two
+  std::string act = "f32", kv = "f32";  // of the result; the source is always computed in float32
   bool quiet = false;
 };
 
-// Over the positions of the text. The computation is float32 on both sides, so what differs is the weights.
+// Over the positions of the text.
 struct KlReport {
   std::string text;         // what it was measured on, for people
+  std::string act, kv;      // of the result
   std::uint64_t positions = 0;
   double mean = 0, p99 = 0, max = 0;  // KL(source || result), nats
   double top1_flips = 0;    // share of the positions

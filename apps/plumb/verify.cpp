@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "parity_report.h"
 #include "progress.h"
 #include "verb.h"
+#include "verify_exact.h"
 
 namespace plumb::app {
 namespace {
@@ -30,6 +32,7 @@ struct Options {
   std::string heldout;
   std::uint64_t heldout_tokens = 131072;
   std::int32_t window = 2048;
+  bool against_exact = false;
   std::string prompts;
   std::int32_t max_length = 0;
   std::int32_t greedy_tokens = 96;
@@ -208,6 +211,14 @@ Result<ExitCode> verify(const Options& o, Console& console) {
     const bool act = o.engine.act != "f32";
     return usage_error(act ? "--act" : "--kv", "the exact path is float32; --path deploy verifies what others compute", act ? o.engine.act : o.engine.kv);
   }
+  if (o.against_exact) {
+    if (o.heldout.empty()) return usage_error("--against-exact", "needs a text: --heldout", "");
+    if (o.path != "deploy") return usage_error("--against-exact", "the exact path differs from itself by nothing; --path deploy", o.path);
+    if (!o.oracle.empty() || !o.record.empty()) return usage_error("--against-exact", "takes neither --oracle nor --record", o.oracle + o.record);
+    KlOptions kl{.text = o.heldout, .window = o.window, .engine = o.engine, .act = o.engine.act, .kv = o.engine.kv, .quiet = console.quiet};
+    kl.tokens = static_cast<std::int32_t>(std::min<std::uint64_t>(o.heldout_tokens, std::numeric_limits<std::int32_t>::max()));
+    return verify_against_exact(o.model, kl, console);
+  }
   const InterruptGuard guard;
   PLUMB_ASSIGN(const Range range, parse_range(o.prompts));
   PLUMB_ASSIGN(Run run, prepare(o, range));
@@ -285,6 +296,7 @@ Action add_verify(CLI::App& command) {
   command.add_option("--heldout", o->heldout, "token ids (little-endian 16 bit): report nats per token over fresh windows");
   command.add_option("--heldout-tokens", o->heldout_tokens, "from the start of that file")->check(CLI::PositiveNumber)->capture_default_str();
   command.add_option("--window", o->window, "tokens of one held-out window")->check(CLI::Range(1, 1 << 17))->capture_default_str();
+  command.add_flag("--against-exact", o->against_exact, "hold every position of the held-out text to the budget, against the exact path of the same file");
   command.add_option("--prompts", o->prompts, "only these prompts: 3, or 0-11");
   command.add_option("--max-length", o->max_length, "leave out longer prompts; 0: none")->check(CLI::NonNegativeNumber)->capture_default_str();
   command.add_option("--greedy-tokens", o->greedy_tokens, "steps of the greedy text of a recording without --oracle")
