@@ -64,8 +64,11 @@ Result<QuantizePlan> plan_of(const Options& o) {
 Result<std::optional<KlReport>> compare(const Options& o, const Console& console, bool comparable, std::uint64_t source_bytes) {
   if (!quantizes(o) || o.kl == "off" || !comparable) return std::optional<KlReport>();
   if (o.kl == "auto" && source_bytes > kSmall) return std::optional<KlReport>();
-  KlOptions options{.text = o.kl == "auto" ? "" : o.kl, .tokens = o.kl_tokens, .quiet = console.quiet};
+  KlOptions options;
+  if (o.kl != "auto") options.text = o.kl;
+  options.tokens = o.kl_tokens;
   options.engine.threads = o.threads;
+  options.quiet = console.quiet;
   PLUMB_ASSIGN(KlReport report, measure_kl(o.input, o.output, options));
   return std::optional<KlReport>(std::move(report));
 }
