@@ -3,7 +3,7 @@
 //
 // vpdpbusd adds four products of an unsigned with a signed byte to a 32-bit lane and never saturates. Weights become unsigned by an
 // offset; starting each sum at offset * (minus the sum of the codes), one vpdpwssd, takes it out again. The codes are the
-// instruction's broadcast operand: a row of activations costs nine instructions a block and no load of its own.
+// instruction's broadcast operand (vnni.h): a row of activations costs nine instructions a block and no load of its own.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
@@ -18,13 +18,6 @@ inline __m512i four_bytes_wide(const void* from) {
   std::int32_t four;
   std::memcpy(&four, from, sizeof four);
   return _mm512_set1_epi32(four);
-}
-// Four bytes of a in the lower eight lanes, four of b in the upper.
-inline __m512i two_wide(const void* a, const void* b) {
-  std::int32_t low, high;
-  std::memcpy(&low, a, sizeof low);
-  std::memcpy(&high, b, sizeof high);
-  return _mm512_inserti64x4(_mm512_set1_epi32(low), _mm256_set1_epi32(high), 1);
 }
 inline __m512 two_f16_scales(const std::byte* a, const std::byte* b) {
   const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a));
@@ -130,78 +123,19 @@ inline void q8_dot_pair(const PackedRows& matrix, std::int64_t group, bool both,
       const Q8Block& block = rows[r][b];
       __m512i total = _mm512_dpwssd_epi32(_mm512_setzero_si512(), offset, four_bytes_wide(block.sums));
 #pragma GCC unroll 8
-      for (int v = 0; v < 8; ++v) total = _mm512_dpbusd_epi32(total, w[v], four_bytes_wide(block.codes + 4 * v));
+      for (int v = 0; v < 8; ++v) total = add_code_products(total, w[v], block.codes + 4 * v);
       acc[r] = add_scaled_wide(total, block.scale, factors, acc[r]);
     }
   }
   for (int r = 0; r < R; ++r) store_wide(sums + r * stride, acc[r], both);
 }
 
-// Lane 0 of each half of a vector of codes in all lanes of that half; then lane 1, and so on.
-struct HalfPicks {
-  __m512i lane[8];
-  HalfPicks() {
-    const __m512i first = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi32(8), 1);
-    for (int v = 0; v < 8; ++v) lane[v] = _mm512_add_epi32(first, _mm512_set1_epi32(v));
-  }
-};
-
-// acc[r] += the products of block b of a group, and of block b + 1 if `Two`, which lie side by side in a vector. `data` and `scales` are
-// where block b begins.
-template <WeightFormat F, int R, bool Two>
-inline void add_blocks(const std::byte* data, const std::byte* scales, const HalfPicks& picks, const Q8Block* const (&x)[R], std::int64_t b,
-                       __m256 (&acc)[R]) {
-  using Block = WideBlock<F>;
-  using Shape = PackedShape<F>;
-  const __m512i offset = _mm512_set1_epi16(Block::kOffset);
-  __m512i w[8];
-  Block::weights(data, data + (Two ? Shape::kBytes : 0), w);
-  const __m512 factors = Block::factors(scales, scales + (Two ? Shape::kScaleBytes : 0));
-#pragma GCC unroll 2
-  for (int r = 0; r < R; ++r) {
-    const Q8Block& low = x[r][b];
-    const Q8Block& high = x[r][b + (Two ? 1 : 0)];
-    const __m512i codes = two_halves(reinterpret_cast<const std::byte*>(low.codes), reinterpret_cast<const std::byte*>(high.codes));
-    __m512i total = _mm512_dpwssd_epi32(_mm512_setzero_si512(), offset, two_wide(low.sums, high.sums));
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) total = _mm512_dpbusd_epi32(total, w[v], _mm512_permutexvar_epi32(picks.lane[v], codes));
-    const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(total), _mm512_castsi512_ps(two_wide(&low.scale, &high.scale)));
-    acc[r] = _mm256_fmadd_ps(_mm512_castps512_ps256(scaled), _mm512_castps512_ps256(factors), acc[r]);
-    if constexpr (Two) acc[r] = _mm256_fmadd_ps(_mm512_extractf32x8_ps(scaled, 1), _mm512_extractf32x8_ps(factors, 1), acc[r]);
-  }
-}
-
-// As q8_dot_pair for one group, with two of its blocks side by side: one stream of weights instead of two, which is what counts when
-// they come from memory. A row's codes then differ between the halves of a vector, an instruction more for each product.
-template <WeightFormat F, int R>
-inline void q8_dot_single(const PackedRows& matrix, std::int64_t group, const Q8Block* const* x, float* sums, std::int64_t stride) {
-  using Shape = PackedShape<F>;
-  const std::int64_t blocks = matrix.cols / kQ8Block;
-  const std::byte* data = matrix.data + group * matrix.group_bytes;
-  const std::byte* scales = matrix.scales + group * matrix.scale_group_bytes;
-  const HalfPicks picks;
-  const Q8Block* rows[R];
-  __m256 acc[R];
-  for (int r = 0; r < R; ++r) {
-    rows[r] = x[r];
-    acc[r] = _mm256_setzero_ps();
-  }
-  read_ahead_scales<F>(scales, matrix.scale_group_bytes);
-  std::int64_t b = 0;
-  for (; b + 2 <= blocks; b += 2) {
-    read_ahead<2 * Shape::kBytes>(data);
-    add_blocks<F, R, true>(data, scales, picks, rows, b, acc);
-    data += 2 * Shape::kBytes;
-    scales += 2 * Shape::kScaleBytes;
-  }
-  if (b < blocks) add_blocks<F, R, false>(data, scales, picks, rows, b, acc);
-  for (int r = 0; r < R; ++r) _mm256_storeu_ps(sums + r * stride, acc[r]);
-}
-
+// One or two rows take one group after the other in half vectors: one stream of weights instead of two, which is what counts when they come
+// from memory, and no shuffle that spreads codes over a wide vector, of which a Zen 4 has half as many a cycle.
 template <WeightFormat F, int R>
 inline void q8_dot_pairs(const PackedRows& w, std::int64_t first, int groups, const Q8Block* const* x, float* sums, std::int64_t stride) {
   if constexpr (R <= kReadAheadRows) {
-    for (int g = 0; g < groups; ++g) q8_dot_single<F, R>(w, first + g, x, sums + 8 * g, stride);
+    for (int g = 0; g < groups; ++g) q8_dot_group<F, R>(w, first + g, x, sums + 8 * g, stride);
   } else {
     for (int g = 0; g < groups; g += 2) q8_dot_pair<F, R>(w, first + g, g + 1 < groups, x, sums + 8 * g, stride);
   }

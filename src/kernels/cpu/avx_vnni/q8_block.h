@@ -1,5 +1,5 @@
-// Integer dot products of a packed block (eight rows, 32 elements) with q8 activations by vpdpbusd in 256 bits. Same names as
-// avx2/q8_block.h and the same bits; the arithmetic is that of avx512/wide_dot.h in half the width.
+// Integer dot products of a packed block (eight rows, 32 elements) with q8 activations by vpdpbusd in 256 bits (vnni.h of the set). Same names
+// as avx2/q8_block.h and the same bits; the arithmetic is that of avx512/wide_dot.h in half the width.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
@@ -21,9 +21,19 @@ inline void add_offset_products(const __m256i (&w)[8], int offset, __m256 scales
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     const Q8Block& block = x[r][b];
-    __m256i sums = _mm256_dpwssd_avx_epi32(_mm256_setzero_si256(), offsets, four_bytes(block.sums));
+    __m256i sums = add_word_products(_mm256_setzero_si256(), offsets, four_bytes(block.sums));
+    if constexpr (R <= 2) {  // a chain of eight is waited for where few rows are in flight
+      __m256i upper = _mm256_setzero_si256();
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) {
+        sums = add_code_products(sums, w[v], block.codes + 4 * v);
+        upper = add_code_products(upper, w[v + 4], block.codes + 4 * (v + 4));
+      }
+      sums = _mm256_add_epi32(sums, upper);
+    } else {
 #pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) sums = _mm256_dpbusd_avx_epi32(sums, w[v], four_bytes(block.codes + 4 * v));
+      for (int v = 0; v < 8; ++v) sums = add_code_products(sums, w[v], block.codes + 4 * v);
+    }
     const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(block.scale));
     acc[r].v = _mm256_fmadd_ps(scaled, scales, acc[r].v);
   }

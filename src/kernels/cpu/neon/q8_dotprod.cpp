@@ -18,6 +18,7 @@
 #include "kernels/cpu/generic/dot.h"
 #include "kernels/cpu/generic/product.h"
 #include "kernels/cpu/generic/packed_rows.h"
+#include "kernels/cpu/generic/q8_group.h"
 #include "kernels/cpu/generic/q8_dot.h"
 #include "kernels/cpu/generic/q8_product.h"
 #include "kernels/cpu/generic/matmul.h"
