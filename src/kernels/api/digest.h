@@ -14,8 +14,9 @@
 
 namespace plumb::kernels {
 
+inline constexpr std::uint64_t kDigestFactor = 0x9E3779B97F4A7C15U;
 constexpr std::uint64_t digest_step(std::uint64_t h, std::uint64_t bits) {
-  h = (h ^ bits) * 0x9E3779B97F4A7C15U;
+  h = (h ^ bits) * kDigestFactor;
   return h ^ (h >> 32);
 }
 
