@@ -18,7 +18,7 @@ enum class Isa : std::uint8_t {
   portable,
   avx2,      // AVX2, FMA and F16C: every op
   avx_vnni,  // with VNNI in 256 bits (client processors without AVX-512): q8 products
-  avx512,    // AVX-512 with VNNI: q8 products
+  avx512,    // AVX-512 with VNNI: q8 products, attention
   amx,       // with tiles: q8 products of many rows
   neon,      // AArch64: every op
   dotprod,   // with sdot: q8 products
