@@ -129,6 +129,7 @@ TEST(Verify, ARepresentationAgainstTheExactPathOfItsFile) {
   const json both = with({"--act", "q8", "--kv", "q8"});
   EXPECT_EQ(both["budget"]["kl_mean"].get<double>(), 2 * q8["budget"]["kl_mean"].get<double>());
   EXPECT_NE(both["mean"], q8["mean"]);
+  EXPECT_EQ(both["model"]["digest"], q8["model"]["digest"]);
   const json nothing = with({"--act", "f32"});
   EXPECT_EQ(nothing["mean"], 0);
   EXPECT_EQ(nothing["top1_flips"], 0);
@@ -148,6 +149,10 @@ TEST(Verify, BadInputsAreNamed) {
   EXPECT_EQ(run_plumb({"verify", kModel, "--oracle", kOracle, "--prompts", "5-2"}).status, 2);
   EXPECT_EQ(run_plumb({"verify", kModel, "--against-exact", "--path", "deploy", "--oracle", kOracle}).status, 2);
   EXPECT_EQ(run_plumb({"verify", kModel, "--against-exact", "--heldout", kModel + "/heldout.u16"}).status, 2);
+  EXPECT_EQ(run_plumb({"verify", kModel, "--against-exact", "--path", "deploy", "--heldout", kModel + "/heldout.u16", "--prompts", "1"}).status, 2);
+  const Finished few = run_plumb({"verify", kModel, "--against-exact", "--path", "deploy", "--heldout", kModel + "/heldout.u16", "--heldout-tokens", "100"});
+  EXPECT_EQ(few.status, 1);
+  EXPECT_NE(few.err.find("--heldout-tokens"), std::string::npos) << few.err;
   EXPECT_EQ(run_plumb({"verify", kModel, "--oracle", kOracle, "--prompts", "99"}).status, 2);
   EXPECT_EQ(run_plumb({"verify", kModel, "--oracle", kOracle, "--path", "quick"}).status, 2);
   const json none = verify({"--oracle", kModel + "/model.safetensors"}, 1);

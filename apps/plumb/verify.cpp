@@ -203,21 +203,34 @@ std::string head_text(const Options& o, const Engine::Impl& engine, const Run& r
   return out;
 }
 
+Result<ExitCode> against_exact(const Options& o, Console& console) {
+  if (o.heldout.empty()) return usage_error("--against-exact", "needs a text: --heldout");
+  if (o.path != "deploy") return usage_error("--against-exact", "the exact path differs from itself by nothing; --path deploy", o.path);
+  if (!o.oracle.empty() || !o.record.empty() || !o.prompts.empty() || o.max_length != 0) {
+    return usage_error("--against-exact", "compares a text and no prompts: not with --oracle, --record, --prompts or --max-length");
+  }
+  KlOptions kl;
+  kl.text = o.heldout;
+  kl.tokens = static_cast<std::int32_t>(std::min<std::uint64_t>(o.heldout_tokens, std::numeric_limits<std::int32_t>::max()));
+  kl.window = o.window;
+  kl.engine = o.engine;
+  kl.act = o.engine.act;
+  kl.kv = o.engine.kv;
+  kl.tokens_option = "--heldout-tokens";
+  kl.window_option = "--window";
+  kl.identify = true;
+  kl.quiet = console.quiet;
+  return verify_against_exact(o.model, kl, console);
+}
+
 Result<ExitCode> verify(const Options& o, Console& console) {
+  if (o.against_exact) return against_exact(o, console);
   if (o.oracle.empty() && o.record.empty() && o.heldout.empty()) {
     return usage_error("--oracle", "one of --oracle, --record and --heldout is needed");
   }
   if (budgeted(o) && o.path != "deploy") {
     const bool act = o.engine.act != "f32";
     return usage_error(act ? "--act" : "--kv", "the exact path is float32; --path deploy verifies what others compute", act ? o.engine.act : o.engine.kv);
-  }
-  if (o.against_exact) {
-    if (o.heldout.empty()) return usage_error("--against-exact", "needs a text: --heldout", "");
-    if (o.path != "deploy") return usage_error("--against-exact", "the exact path differs from itself by nothing; --path deploy", o.path);
-    if (!o.oracle.empty() || !o.record.empty()) return usage_error("--against-exact", "takes neither --oracle nor --record", o.oracle + o.record);
-    KlOptions kl{.text = o.heldout, .window = o.window, .engine = o.engine, .act = o.engine.act, .kv = o.engine.kv, .quiet = console.quiet};
-    kl.tokens = static_cast<std::int32_t>(std::min<std::uint64_t>(o.heldout_tokens, std::numeric_limits<std::int32_t>::max()));
-    return verify_against_exact(o.model, kl, console);
   }
   const InterruptGuard guard;
   PLUMB_ASSIGN(const Range range, parse_range(o.prompts));

@@ -12,7 +12,7 @@ namespace {
 void rung(const plumb::ladder::Problem& p, float* out) {
   using namespace plumb::kernels;
   plumb::ladder::run_shipped(
-      {.out = host_ref(out), .in = host_ref<const float>(p.in.data()), .weight = p.weight, .rows = p.rows});
+      plumb::kernels::Isa::avx2, {.out = host_ref(out), .in = host_ref<const float>(p.in.data()), .weight = p.weight, .rows = p.rows});
 }
 
 }  // namespace

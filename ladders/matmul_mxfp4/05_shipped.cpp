@@ -1,4 +1,4 @@
-// Rung 5, as shipped (src/kernels/cpu/avx2/q8_block.h, generic/q8_product.h): up to eight rows of activations share the decoding of a
+// Rung 5, as shipped for AVX2 (src/kernels/cpu/avx2/q8_block.h, generic/q8_product.h): up to eight rows of activations share the decoding of a
 // block, which stays in registers; tasks of 64 outputs keep their weights in the cache while the rows of a prompt pass.
 //
 // Per 256 products of one of eight rows: 20 / 8 to decode, 8 x (broadcast, maddubs, add), 4 to widen and scale: 23 instructions and 10
@@ -13,7 +13,7 @@ namespace {
 void rung(const plumb::ladder::Problem& p, float* out) {
   using namespace plumb::kernels;
   plumb::ladder::run_shipped(
-      {.out = host_ref(out), .in_q8 = host_ref<const std::byte>(p.in_q8.data()), .weight = p.weight_packed, .rows = p.rows});
+      plumb::kernels::Isa::avx2, {.out = host_ref(out), .in_q8 = host_ref<const std::byte>(p.in_q8.data()), .weight = p.weight_packed, .rows = p.rows});
 }
 
 }  // namespace

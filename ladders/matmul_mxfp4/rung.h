@@ -1,6 +1,6 @@
-// What the rungs of this ladder share: one problem, one clock, one check.
+// What the rungs of this ladder share: one problem, one clock, one check. (ladders/matmul_q8_0 takes it too.)
 //
-// The problem is rows of 1,024 activations times MXFP4 weights, as in the experts of a small mixture. Three sizes of it: one row of
+// The problem is rows of 1,024 activations times MXFP4 weights, as in the experts of a small mixture, or times Q8_0 weights, as in its attention and head. Three sizes of it: one row of
 // activations with weights in the second-level cache (how fast the instructions are), one row with weights that no cache holds (decode),
 // and 64 rows with weights in the cache (prefill). One thread; seconds are of the thread's own time, so other load shows less.
 //
@@ -8,7 +8,7 @@
 // instructions counted per block of eight outputs by 32 weights (256 products) and row. Predictions are for a core that a rung has to
 // itself, at 3.2 GHz (Zen 3: four vector instructions a cycle, two multiplications, two loads); the outcomes were taken on a virtual
 // machine whose two processors look like the two threads of one core, with other work on the second: so everything is slower by a
-// third, and the steps between rungs are what to read. The best of 15 passes.
+// third, and the steps between rungs are what to read. Where a rung says Zen 4, that was a quiet machine at 3.7 GHz. The best of 15 passes.
 #pragma once
 
 #include <time.h>
@@ -32,7 +32,7 @@ struct Problem {
   std::int32_t outputs = 0;
   std::int32_t cols = 1024;
   std::vector<float> in;                  // [rows][cols]
-  std::vector<std::byte> stored;          // [outputs][cols / 32] blocks of 17 bytes, the GGUF layout
+  std::vector<std::byte> stored;          // [outputs][cols / 32] blocks of 17 bytes (34 for Q8_0), the GGUF layout
   std::vector<std::byte> in_q8;           // [rows] q8 rows
   std::vector<std::byte> packed, packed_scales;
   kernels::WeightView weight;             // of `stored`
@@ -41,7 +41,7 @@ struct Problem {
   int blocks() const { return cols / 32; }
 };
 
-inline Problem make_problem(std::int32_t rows, std::int32_t outputs) {
+inline Problem make_problem(kernels::WeightFormat format, std::int32_t rows, std::int32_t outputs) {
   using namespace kernels;
   Problem p;
   p.rows = rows;
@@ -50,11 +50,14 @@ inline Problem make_problem(std::int32_t rows, std::int32_t outputs) {
   std::uint64_t next = 0;
   p.in.resize(static_cast<std::size_t>(rows) * p.cols);
   for (float& x : p.in) x = random.uniform(next++) * 2 - 1;
-  p.stored.resize(static_cast<std::size_t>(outputs) * p.blocks() * blocks::kMxfp4Bytes);
-  for (std::size_t i = 0; i < p.stored.size(); ++i) {
-    p.stored[i] = i % blocks::kMxfp4Bytes == 0 ? std::byte{122} : static_cast<std::byte>(random.block(next++)[0]);
+  const auto block_bytes = static_cast<std::size_t>(traits(format).block_bytes);
+  p.stored.resize(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(p.blocks()) * block_bytes);
+  for (std::byte& x : p.stored) x = static_cast<std::byte>(random.block(next++)[0]);
+  for (std::size_t i = 0; i < p.stored.size(); i += block_bytes) {  // the scale: 2^-5, or 2^-7 in half precision
+    p.stored[i] = format == WeightFormat::mxfp4 ? std::byte{122} : std::byte{0};
+    if (format == WeightFormat::q8_0) p.stored[i + 1] = std::byte{0x20};
   }
-  p.weight = {.data = host_ref<const std::byte>(p.stored.data()), .format = WeightFormat::mxfp4, .rows = outputs, .cols = p.cols};
+  p.weight = {.data = host_ref<const std::byte>(p.stored.data()), .format = format, .rows = outputs, .cols = p.cols};
   p.weight.row_stride = static_cast<std::int64_t>(weight_row_bytes(p.weight));
   p.weight.expert_stride = p.weight.row_stride * outputs;
   p.weight_packed = packed_shape(p.weight);
@@ -79,12 +82,12 @@ inline double thread_seconds() {
 // Which activations a rung multiplies: it is checked against the exact product of those.
 enum class Activations { f32, q8 };
 
-// Runs the shipped kernel that the table chooses for the arguments, on one worker.
-inline void run_shipped(const kernels::MatmulArgs& args) {
+// Runs the shipped kernel that the table chooses for the arguments and `isa`, on one worker.
+inline void run_shipped(kernels::Isa isa, const kernels::MatmulArgs& args) {
   static std::vector<std::byte> scratch(device::kWorkerScratchBytes + 64);
   auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
   static const kernels::KernelEntry* entry =
-      *kernels::select_kernel(kernels::op<kernels::MatmulArgs>(), &args, device::Backend::cpu, kernels::best_isa());
+      *kernels::select_kernel(kernels::op<kernels::MatmulArgs>(), &args, device::Backend::cpu, isa);
   std::atomic<std::int64_t> ticket{0};
   device::FaultSink faults;
   device::TaskRuns runs(1);
@@ -115,7 +118,7 @@ inline bool right(const Problem& p, Activations activations, const std::vector<f
   return true;
 }
 
-inline int run_rung(const char* name, Activations activations, Rung rung) {
+inline int run_rung(const char* name, Activations activations, Rung rung, kernels::WeightFormat format = kernels::WeightFormat::mxfp4) {
   struct Size {
     const char* name;
     std::int32_t rows, outputs;
@@ -124,7 +127,7 @@ inline int run_rung(const char* name, Activations activations, Rung rung) {
   // 128 outputs are 70 KiB of weights, 81,920 are 45 MiB.
   constexpr Size kSizes[] = {{"1 row, cache", 1, 128, 40}, {"1 row, memory", 1, 81920, 1}, {"64 rows, cache", 64, 128, 4}};
   for (const Size& size : kSizes) {
-    const Problem p = make_problem(size.rows, size.outputs);
+    const Problem p = make_problem(format, size.rows, size.outputs);
     std::vector<float> out(static_cast<std::size_t>(size.rows) * size.outputs);
     rung(p, out.data());
     if (size.outputs <= 128 && !right(p, activations, out)) {

@@ -31,8 +31,9 @@ std::uint64_t read_all(const std::byte* from, std::uint64_t bytes) {
   Words sums[4] = {};
   for (std::uint64_t i = 0; i + 128 <= bytes; i += 128) {
     if constexpr (R == Reading::asking_ahead) {
-      __builtin_prefetch(from + i + kAhead, 0, 2);  // beyond the end at the last: asking may
-      __builtin_prefetch(from + i + kAhead + 64, 0, 2);
+      const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + i + kAhead;  // beyond the end at the last: asking may
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
+      __builtin_prefetch(reinterpret_cast<const void*>(ahead + 64), 0, 2);
     }
     for (std::uint64_t s = 0; s < 4; ++s) {
       Words words;

@@ -32,7 +32,8 @@ void encode_bf16(const float* value, std::uint8_t* out) {
 // iq4_nl's widest gap is 24 of 113; mxfp4's is 2 of 6 at the scale that fits all, which may be twice what is needed. The K formats'
 // parts round their scales to 6 bits of the block's largest, which is why theirs are a little wider than half a step. nvfp4's widest gap
 // is 2 of 6 too, at a scale that is at most an eighth above the one that fits all: UE4M3 has three mantissa bits. Its subnormal scales
-// are coarser; they are those of runs whose largest is below 2^-6 of 448, 1 of 28,672, of the matrix's.
+// are coarser; they are those of runs whose largest is below 1/28,672 (2^-6 of 448) of the
+// matrix's largest.
 // clang-format off
 constexpr std::array kFormats = {
     Format{DType::q8_0,   blocks::encode_q8_0, 127 * kF16Max, 0.5 / 127 * 1.02, DType::q8_0},

@@ -60,6 +60,7 @@ inline void score_keys(const float* const* q, const KeyRun& run, int head_dim, b
   }
 }
 
+// (each_tile's lambdas hold no vector: bodies of lambdas miss the target pragma.)
 template <KvFormat F>
 inline void score_heads(const float* const* q, int heads, const KeyRun& run, int head_dim, float* scores) {
   each_tile(heads, [&](auto tile, int h) {

@@ -3,7 +3,7 @@
 //
 // vpdpbusd adds four products of an unsigned with a signed byte to a 32-bit lane and never saturates. Weights become unsigned by an
 // offset; starting each sum at offset * (minus the sum of the codes), one vpdpwssd, takes it out again. The codes are the
-// instruction's broadcast operand (vnni.h): a row of activations costs nine instructions a block and no load of its own.
+// instruction's broadcast operand (vnni.h): the sums of a row of activations cost nine instructions a block and no load of their own.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {

@@ -40,12 +40,15 @@ inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, Tile
   }
 }
 
-[[gnu::always_inline]] inline void ask_for_rows_ahead(const ChunkRuns& runs, std::int64_t row_bytes) {
+// Asks for part `part` of `parts` of the rows ahead.
+[[gnu::always_inline]] inline void ask_for_rows_ahead(const ChunkRuns& runs, std::int64_t row_bytes, int part, int parts) {
   for (int i = 0; i < runs.count; ++i) {
     const KeyRun& run = runs.runs[i];
     if (run.k_ahead == nullptr) continue;
-    ask_for_lines(run.k_ahead, run.count * row_bytes);
-    ask_for_lines(run.v_ahead, run.count * row_bytes);
+    const std::int64_t from = run.count * row_bytes * part / parts;
+    const std::int64_t bytes = run.count * row_bytes * (part + 1) / parts - from;
+    ask_for_lines(run.k_ahead + from, bytes);
+    ask_for_lines(run.v_ahead + from, bytes);
   }
 }
 
@@ -96,12 +99,9 @@ inline void attend_block(const AttentionArgs& a, const RowView* rows, int count,
     for (std::int64_t chunk = (lo > slice ? lo : slice) / kChunk * kChunk; chunk < end; chunk += kChunk) {
       find_runs(kv, rows[0].sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, rows[0].row, w, all);
       look_ahead<F>(kv, rows[0].sequence, hi - 1, heads.kv_head, all);
-      if constexpr (F != KvFormat::f32) {
-        unpack_chunk<F>(all, chunk, head_dim, s);
-      } else {
-        ask_for_rows_ahead(all, std::int64_t{head_dim} * 4);
-      }
+      if constexpr (F != KvFormat::f32) unpack_chunk<F>(all, chunk, head_dim, s);
       for (int r = 0; r < count; ++r) {
+        if constexpr (F == KvFormat::f32) ask_for_rows_ahead(all, std::int64_t{head_dim} * 4, r, count);  // not all at once: a burst is waited for
         clip_runs(all, rows[r].first, rows[r].position + 1, head_dim, own);
         if (own.count == 0) continue;
         const float* q[kHeadTile];

@@ -13,7 +13,10 @@ inline void score_keys(const float* const* q, const KeyRun& run, int head_dim, b
     if (ahead != nullptr) ask_for_lines(ahead + j * stride, N * stride);
     score_tile<E, R, N>(q, run.k + j * stride, head_dim, scores + j);
   }
-  for (; j < run.count; ++j) score_tile<E, R, 1>(q, run.k + j * stride, head_dim, scores + j);
+  for (; j < run.count; ++j) {
+    if (ahead != nullptr) ask_for_lines(ahead + j * stride, stride);
+    score_tile<E, R, 1>(q, run.k + j * stride, head_dim, scores + j);
+  }
 }
 
 // scores[h * kChunk + j] = q[h] . (key j of the run)

@@ -4,7 +4,7 @@
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // KvForm<F>: `load` gives eight elements without their scale, exactly; `store` rounds to nearest even. q8 is stored by a row
-// (generic/kv_pages.h).
+// (generic/kv_append.h).
 template <KvFormat F>
 struct KvForm;
 

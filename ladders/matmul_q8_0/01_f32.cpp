@@ -1,0 +1,19 @@
+// Rung 1, the exact path as shipped: signed bytes widened, converted and scaled in registers; a decoded panel with many rows.
+//
+// Half of MXFP4's instructions to decode, for there is nothing to look up.
+// Prediction: 10 ns for 256 products of one row. With a panel as MXFP4.
+// Outcome:    PENDING
+#include "matmul_mxfp4/rung.h"
+
+namespace {
+
+void rung(const plumb::ladder::Problem& p, float* out) {
+  using namespace plumb::kernels;
+  plumb::ladder::run_shipped(Isa::avx2, {.out = host_ref(out), .in = host_ref<const float>(p.in.data()), .weight = p.weight, .rows = p.rows});
+}
+
+}  // namespace
+
+int main() {
+  return plumb::ladder::run_rung("01_f32", plumb::ladder::Activations::f32, rung, plumb::kernels::WeightFormat::q8_0);
+}
