@@ -3,7 +3,7 @@
 //
 // Per 256 products of one row: 8 x (load, abs, broadcast, sign, maddubs, madd, add) and 4 to scale: 60 instructions.
 // Prediction: 12 cycles, 3.3 ns at 3.7 GHz; from memory (272 bytes, 27 GB/s) 10 ns: memory is the limit by far.
-// Outcome:    PENDING
+// Outcome:    5.4 ns in the cache on Zen 4 (20 cycles, not 12) and 11 from memory, 24 to 25 GB/s. 64 rows 4.3 ns: nothing but the load and the magnitude is shared.
 #include "matmul_mxfp4/rung.h"
 
 namespace {

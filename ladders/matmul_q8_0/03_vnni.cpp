@@ -2,7 +2,7 @@
 //
 // Per 256 products of one row: 8 x (load and xor, product) and 8 more: 24 instructions.
 // Prediction: one row 8 cycles in the cache, 2.2 ns; from memory as rung 2. 64 rows: as MXFP4's rung 6.
-// Outcome:    PENDING
+// Outcome:    4.0 to 5.0 ns in the cache on Zen 4, 11 to 13 from memory (21 to 25 GB/s). 64 rows 1.7 ns, as MXFP4.
 #include "matmul_mxfp4/rung.h"
 
 namespace {

@@ -72,6 +72,8 @@ inline void dot_direct(const WeightRows& w, std::int64_t first, const float* con
   for (int u = 0; u < units; ++u) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
+      const std::int64_t at = std::int64_t{u} * C::kBytes;
+      if (R <= kReadAheadRows && at % 64 < C::kBytes) ask_for_lines(data[j] + at + kReadAhead, C::kBytes < 64 ? 64 : C::kBytes);
       F32x8 weights[kVectors];
       decode_unit<C>(data[j], scales[j], u, weights);
 #pragma GCC unroll 4

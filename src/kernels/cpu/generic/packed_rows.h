@@ -27,12 +27,6 @@ struct PackedRows {
         group_bytes(8 * w.row_stride), scale_group_bytes(8 * w.scale_row_stride), cols(w.cols), factor(w.factors ? w.factors[expert] : 1.0F) {}
 };
 
-// Weights that one or two rows of activations pass over come from memory, mostly; with more, arithmetic hides more of the wait and
-// asking costs more than it gives. A sum asks for what it will need this many bytes later. Far
-// enough for a core's share of a server's memory (30 GB/s at 130 ns is 4 KiB in flight), near enough to still be in the second-level
-// cache. What lies beyond a task's weights is mostly the worker's next task (TaskOrder, product.h).
-inline constexpr std::int64_t kReadAhead = 16 * 1024;
-inline constexpr int kReadAheadRows = 2;
 template <int Bytes>
 [[gnu::always_inline]] inline void read_ahead(const std::byte* block) {
   ask_for_lines(block + kReadAhead, Bytes);
