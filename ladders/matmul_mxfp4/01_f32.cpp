@@ -7,14 +7,7 @@
 //             counted, and decode is far from what the memory gives: the format is bound by its decoding, not by its bytes.
 #include "rung.h"
 
-namespace {
-
-void rung(const plumb::ladder::Problem& p, float* out) {
-  using namespace plumb::kernels;
-  plumb::ladder::run_shipped(
-      plumb::kernels::Isa::avx2, {.out = host_ref(out), .in = host_ref<const float>(p.in.data()), .weight = p.weight, .rows = p.rows});
+int main() {
+  using namespace plumb;
+  return ladder::run_shipped_rung<kernels::Isa::avx2, ladder::Activations::f32>("01_f32");
 }
-
-}  // namespace
-
-int main() { return plumb::ladder::run_rung("01_f32", plumb::ladder::Activations::f32, rung); }

@@ -8,14 +8,7 @@
 //             sums are more than 16 registers, and the spilled ones are loads, of which two a cycle is the limit.
 #include "rung.h"
 
-namespace {
-
-void rung(const plumb::ladder::Problem& p, float* out) {
-  using namespace plumb::kernels;
-  plumb::ladder::run_shipped(
-      plumb::kernels::Isa::avx2, {.out = host_ref(out), .in_q8 = host_ref<const std::byte>(p.in_q8.data()), .weight = p.weight_packed, .rows = p.rows});
+int main() {
+  using namespace plumb;
+  return ladder::run_shipped_rung<kernels::Isa::avx2, ladder::Activations::q8>("05_shipped");
 }
-
-}  // namespace
-
-int main() { return plumb::ladder::run_rung("05_shipped", plumb::ladder::Activations::q8, rung); }

@@ -9,21 +9,7 @@
 //             the codes as operands, which gcc 12 had loaded one by one, what stands above.
 #include "rung.h"
 
-namespace {
-
-void rung(const plumb::ladder::Problem& p, float* out) {
-  using namespace plumb::kernels;
-  plumb::ladder::run_shipped(Isa::avx512, {.out = host_ref(out), .in_q8 = host_ref<const std::byte>(p.in_q8.data()), .weight = p.weight_packed, .rows = p.rows});
-}
-
-}  // namespace
-
 int main() {
-  using namespace plumb::kernels;
-  const auto isas = available_isas();
-  if (std::find(isas.begin(), isas.end(), Isa::avx512) == isas.end()) {
-    std::printf("this machine lacks avx512\n");
-    return 0;
-  }
-  return plumb::ladder::run_rung("06_vnni", plumb::ladder::Activations::q8, rung);
+  using namespace plumb;
+  return ladder::run_shipped_rung<kernels::Isa::avx512, ladder::Activations::q8>("06_vnni");
 }

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/blocks.h"
@@ -146,6 +147,26 @@ inline int run_rung(const char* name, Activations activations, Rung rung, kernel
                 products / best * 1e-9, static_cast<double>(p.stored.size()) / best * 1e-9);
   }
   return 0;
+}
+
+// A rung that is a kernel of the table: what ships for `I`.
+template <kernels::Isa I, Activations A>
+int run_shipped_rung(const char* name, kernels::WeightFormat format = kernels::WeightFormat::mxfp4) {
+  const auto isas = kernels::available_isas();
+  if (std::find(isas.begin(), isas.end(), I) == isas.end()) {
+    std::printf("%s: this machine lacks %s\n", name, std::string(kernels::to_string(I)).c_str());
+    return 0;
+  }
+  const Rung rung = [](const Problem& p, float* out) {
+    kernels::MatmulArgs args{.out = kernels::host_ref(out), .weight = A == Activations::q8 ? p.weight_packed : p.weight, .rows = p.rows};
+    if (A == Activations::q8) {
+      args.in_q8 = kernels::host_ref<const std::byte>(p.in_q8.data());
+    } else {
+      args.in = kernels::host_ref<const float>(p.in.data());
+    }
+    run_shipped(I, args);
+  };
+  return run_rung(name, A, rung, format);
 }
 
 }  // namespace plumb::ladder

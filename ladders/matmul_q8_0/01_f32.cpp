@@ -6,15 +6,7 @@
 //             panel. (MXFP4: 20 in the cache, 22 from memory.)
 #include "matmul_mxfp4/rung.h"
 
-namespace {
-
-void rung(const plumb::ladder::Problem& p, float* out) {
-  using namespace plumb::kernels;
-  plumb::ladder::run_shipped(Isa::avx2, {.out = host_ref(out), .in = host_ref<const float>(p.in.data()), .weight = p.weight, .rows = p.rows});
-}
-
-}  // namespace
-
 int main() {
-  return plumb::ladder::run_rung("01_f32", plumb::ladder::Activations::f32, rung, plumb::kernels::WeightFormat::q8_0);
+  using namespace plumb;
+  return ladder::run_shipped_rung<kernels::Isa::avx2, ladder::Activations::f32>("01_f32", kernels::WeightFormat::q8_0);
 }

@@ -6,15 +6,7 @@
 // Outcome:    5.4 ns in the cache on Zen 4 (20 cycles, not 12) and 11 from memory, 24 to 25 GB/s. 64 rows 4.3 ns: nothing but the load and the magnitude is shared.
 #include "matmul_mxfp4/rung.h"
 
-namespace {
-
-void rung(const plumb::ladder::Problem& p, float* out) {
-  using namespace plumb::kernels;
-  plumb::ladder::run_shipped(Isa::avx2, {.out = host_ref(out), .in_q8 = host_ref<const std::byte>(p.in_q8.data()), .weight = p.weight_packed, .rows = p.rows});
-}
-
-}  // namespace
-
 int main() {
-  return plumb::ladder::run_rung("02_avx2", plumb::ladder::Activations::q8, rung, plumb::kernels::WeightFormat::q8_0);
+  using namespace plumb;
+  return ladder::run_shipped_rung<kernels::Isa::avx2, ladder::Activations::q8>("02_avx2", kernels::WeightFormat::q8_0);
 }
