@@ -13,7 +13,9 @@ objdump -dC --no-show-raw-insn "$library" | awk '
   /^ *[0-9a-f]+:\tprefetch/ { print name }' >"$work/all"
 
 status=0
-for pattern in 'cpu::avx2::.*attend' 'cpu::avx2::.*q8_dot' 'cpu::avx_vnni::.*q8_dot' 'cpu::avx512::.*q8_dot'; do
+# Keys are asked for while they are multiplied: in the functions of a chunk (form 1, f16, whose scales do not ask too), wherever the compiler has put them.
+chunk='(attend_chunk|attend_slice|score_[a-z]+|value_[a-z]+)<.*KvFormat\)1'
+for pattern in "cpu::avx2::$chunk" "cpu::avx512::$chunk" 'cpu::avx2::(dot_rows|dot_direct)' 'cpu::avx2::.*q8_dot' 'cpu::avx_vnni::.*q8_dot' 'cpu::avx512::.*q8_dot'; do
   grep -qE "$pattern" "$work/all" || { echo "read_ahead_test: no prefetch instruction in $pattern" >&2; status=1; }
 done
 grep -qE 'cpu::avx2::.*rms_norm' "$work/all" && { echo "read_ahead_test: rms_norm asks for nothing, so this test finds what is not there" >&2; status=1; }
