@@ -7,20 +7,33 @@
 #include "device/cpu/cpu_kernel.h"
 #include "kernels/api/ops.h"
 
+// What a set has that only multiplies bytes better than the one below it.
+#define PLUMB_CPU_Q8_KERNELS(isa)                                                       \
+  namespace plumb::kernels::cpu::isa {                                                  \
+  template <WeightFormat F> void q8_matmul(const MatmulArgs& a, device::Worker& w);     \
+  template <WeightFormat F> void q8_moe_glu(const MoeGluArgs& a, device::Worker& w);    \
+  template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
+  }
+
+// What a set has whose vectors attention gains from.
+#define PLUMB_CPU_ATTENTION_KERNELS(isa)                                                    \
+  namespace plumb::kernels::cpu::isa {                                                      \
+  template <KvFormat F> void attention_serial(const AttentionArgs& a, device::Worker& w);   \
+  template <KvFormat F> void attention_grouped(const AttentionArgs& a, device::Worker& w);  \
+  template <KvFormat F> void attention_seqpar(const AttentionArgs& a, device::Worker& w);   \
+  template <KvFormat F> void attention_tiled(const AttentionArgs& a, device::Worker& w);    \
+  }
+
+// A set for every op.
 #define PLUMB_CPU_KERNELS(isa)                                                      \
+  PLUMB_CPU_Q8_KERNELS(isa)                                                         \
+  PLUMB_CPU_ATTENTION_KERNELS(isa)                                                  \
   namespace plumb::kernels::cpu::isa {                                              \
   template <WeightFormat F> void embed(const EmbedArgs& a, device::Worker& w);      \
   template <WeightFormat F> void matmul(const MatmulArgs& a, device::Worker& w);    \
   template <WeightFormat F> void moe_glu(const MoeGluArgs& a, device::Worker& w);   \
   template <WeightFormat F> void moe_down(const MoeDownArgs& a, device::Worker& w); \
-  template <WeightFormat F> void q8_matmul(const MatmulArgs& a, device::Worker& w);     \
-  template <WeightFormat F> void q8_moe_glu(const MoeGluArgs& a, device::Worker& w);    \
-  template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
   void advance(const AdvanceArgs& a, device::Worker& w);                            \
-  template <KvFormat F> void attention_serial(const AttentionArgs& a, device::Worker& w);   \
-  template <KvFormat F> void attention_grouped(const AttentionArgs& a, device::Worker& w);  \
-  template <KvFormat F> void attention_seqpar(const AttentionArgs& a, device::Worker& w);   \
-  template <KvFormat F> void attention_tiled(const AttentionArgs& a, device::Worker& w);    \
   void digest(const DigestArgs& a, device::Worker& w);                              \
   void edit_logits(const EditLogitsArgs& a, device::Worker& w);                     \
   void gated_delta(const GatedDeltaArgs& a, device::Worker& w);                     \
@@ -37,23 +50,6 @@
   void rope_table(const RopeTableArgs& a, device::Worker& w);                       \
   void route(const RouteArgs& a, device::Worker& w);                                \
   void sample(const SampleArgs& a, device::Worker& w);                              \
-  }
-
-// What a set has that only multiplies bytes better than the one below it.
-#define PLUMB_CPU_Q8_KERNELS(isa)                                                       \
-  namespace plumb::kernels::cpu::isa {                                                  \
-  template <WeightFormat F> void q8_matmul(const MatmulArgs& a, device::Worker& w);     \
-  template <WeightFormat F> void q8_moe_glu(const MoeGluArgs& a, device::Worker& w);    \
-  template <WeightFormat F> void q8_moe_down(const MoeDownArgs& a, device::Worker& w);  \
-  }
-
-// What a set has whose vectors attention gains from.
-#define PLUMB_CPU_ATTENTION_KERNELS(isa)                                                    \
-  namespace plumb::kernels::cpu::isa {                                                      \
-  template <KvFormat F> void attention_serial(const AttentionArgs& a, device::Worker& w);   \
-  template <KvFormat F> void attention_grouped(const AttentionArgs& a, device::Worker& w);  \
-  template <KvFormat F> void attention_seqpar(const AttentionArgs& a, device::Worker& w);   \
-  template <KvFormat F> void attention_tiled(const AttentionArgs& a, device::Worker& w);    \
   }
 
 PLUMB_CPU_KERNELS(portable)

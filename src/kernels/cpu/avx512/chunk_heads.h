@@ -69,48 +69,24 @@ inline void score_heads(const float* const* q, int heads, const KeyRun& run, int
   });
 }
 
-// As value_tile for D vectors of sixteen.
-template <KvFormat F, int R, int D>
-inline void value_wide(const float* p, const ChunkRuns& runs, std::int64_t chunk, int first_d, int head_dim, bool ask, float* o) {
-  constexpr std::int64_t kBytes = kv_element_bytes(F);
-  __m512 acc[R][D];
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-    for (int d = 0; d < D; ++d) acc[r][d] = _mm512_loadu_ps(o + r * head_dim + first_d + d * 16);
-  }
-  const std::int64_t stride = head_dim * kBytes;
-  for (int i = 0; i < runs.count; ++i) {
-    const KeyRun& run = runs.runs[i];
-    const float* weights = p + (run.first - chunk);
-    const std::byte* v = run.v + first_d * kBytes;
-    const std::byte* ahead = ask && first_d * kBytes % 64 == 0 ? run.v_ahead : nullptr;
-    for (int j = 0; j < run.count; ++j, v += stride) {
-      if (ahead != nullptr) ask_for_lines(ahead + j * stride + first_d * kBytes, D * 16 * kBytes);
-      __m512 values[D];
-#pragma GCC unroll 4
-      for (int d = 0; d < D; ++d) values[d] = WideKv<F>::run(v + d * 16 * kBytes);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        const __m512 weight = _mm512_set1_ps(weights[r * kChunk + j]);
-#pragma GCC unroll 4
-        for (int d = 0; d < D; ++d) acc[r][d] = _mm512_fmadd_ps(weight, values[d], acc[r][d]);
-      }
-    }
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-    for (int d = 0; d < D; ++d) _mm512_storeu_ps(o + r * head_dim + first_d + d * 16, acc[r][d]);
-  }
-}
+// What value_tile needs of vectors of sixteen.
+template <KvFormat F>
+struct Values16 {
+  using Vector = __m512;
+  static constexpr int kLanes = 16;
+  static Vector values(const std::byte* from) { return WideKv<F>::run(from); }
+  static Vector sums(const float* from) { return _mm512_loadu_ps(from); }
+  static void store(float* to, Vector x) { _mm512_storeu_ps(to, x); }
+  static Vector weight(float x) { return _mm512_set1_ps(x); }
+  static Vector add(Vector weight, Vector values, Vector sums) { return _mm512_fmadd_ps(weight, values, sums); }
+};
 
 template <KvFormat F, int R>
 inline void value_rows(const float* p, const ChunkRuns& runs, std::int64_t chunk, int head_dim, bool ask, float* o) {
   int d = 0;
-  for (; d + 64 <= head_dim; d += 64) value_wide<F, R, 4>(p, runs, chunk, d, head_dim, ask, o);
-  for (; d + 16 <= head_dim; d += 16) value_wide<F, R, 1>(p, runs, chunk, d, head_dim, ask, o);
-  if (d < head_dim) value_tile<KvForm<F>, R, 1>(p, runs, chunk, d, head_dim, ask, o);
+  for (; d + 64 <= head_dim; d += 64) value_tile<Values16, F, R, 4>(p, runs, chunk, d, head_dim, ask, o);
+  for (; d + 16 <= head_dim; d += 16) value_tile<Values16, F, R, 1>(p, runs, chunk, d, head_dim, ask, o);
+  if (d < head_dim) value_tile<Values8, F, R, 1>(p, runs, chunk, d, head_dim, ask, o);
 }
 
 template <KvFormat F>

@@ -46,39 +46,53 @@ inline void score_tile(const float* const* q, const std::byte* k, int head_dim, 
   }
 }
 
-// o[r][d] += sum over keys j in order of p[r][j] * v[j][d], for R heads and D vectors of d. With `ask`, the lines of V that begin here are
+// What value_tile needs of vectors of eight.
+template <KvFormat F>
+struct Values8 {
+  using Vector = F32x8;
+  static constexpr int kLanes = 8;
+  static Vector values(const std::byte* from) { return KvForm<F>::load(from); }
+  static Vector sums(const float* from) { return load8(from); }
+  static void store(float* to, Vector x) { store8(to, x); }
+  static Vector weight(float x) { return splat(x); }
+  static Vector add(Vector weight, Vector values, Vector sums) { return mul_add(weight, values, sums); }
+};
+
+// o[r][d] += sum over keys j in order of p[r][j] * v[j][d], for R heads and D vectors V of d. With `ask`, the lines of V that begin here are
 // asked for in the keys ahead.
-template <class E, int R, int D>
+template <template <KvFormat> class V, KvFormat F, int R, int D>
 inline void value_tile(const float* p, const ChunkRuns& runs, std::int64_t chunk, int first_d, int head_dim, bool ask, float* o) {
-  F32x8 acc[R][D];
+  using Lanes = V<F>;
+  constexpr std::int64_t kBytes = kv_element_bytes(F);
+  typename Lanes::Vector acc[R][D];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-    for (int d = 0; d < D; ++d) acc[r][d] = load8(o + r * head_dim + first_d + d * 8);
+    for (int d = 0; d < D; ++d) acc[r][d] = Lanes::sums(o + r * head_dim + first_d + d * Lanes::kLanes);
   }
-  const std::int64_t stride = std::int64_t{head_dim} * E::kBytes;
+  const std::int64_t stride = head_dim * kBytes;
   for (int i = 0; i < runs.count; ++i) {
     const KeyRun& run = runs.runs[i];
     const float* weights = p + (run.first - chunk);
-    const std::byte* v = run.v + first_d * E::kBytes;
-    const std::byte* ahead = ask && first_d * E::kBytes % 64 == 0 ? run.v_ahead : nullptr;
+    const std::byte* v = run.v + first_d * kBytes;
+    const std::byte* ahead = ask && first_d * kBytes % 64 == 0 ? run.v_ahead : nullptr;
     for (int j = 0; j < run.count; ++j, v += stride) {
-      if (ahead != nullptr) ask_for_lines(ahead + j * stride + first_d * E::kBytes, D * 8 * E::kBytes);
-      F32x8 values[D];
+      if (ahead != nullptr) ask_for_lines(ahead + j * stride + first_d * kBytes, D * Lanes::kLanes * kBytes);
+      typename Lanes::Vector values[D];
 #pragma GCC unroll 8
-      for (int d = 0; d < D; ++d) values[d] = E::load(v + d * 8 * E::kBytes);
+      for (int d = 0; d < D; ++d) values[d] = Lanes::values(v + d * Lanes::kLanes * kBytes);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const F32x8 weight = splat(weights[r * kChunk + j]);
+        const typename Lanes::Vector weight = Lanes::weight(weights[r * kChunk + j]);
 #pragma GCC unroll 8
-        for (int d = 0; d < D; ++d) acc[r][d] = mul_add(weight, values[d], acc[r][d]);
+        for (int d = 0; d < D; ++d) acc[r][d] = Lanes::add(weight, values[d], acc[r][d]);
       }
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-    for (int d = 0; d < D; ++d) store8(o + r * head_dim + first_d + d * 8, acc[r][d]);
+    for (int d = 0; d < D; ++d) Lanes::store(o + r * head_dim + first_d + d * Lanes::kLanes, acc[r][d]);
   }
 }
 
