@@ -9,6 +9,6 @@
 
 namespace plumb::ladder {
 
-inline const Sizes kPrefill{{{8, 2, 64}, {16, 4, 64}, {64, 8, 64}, {32, 8, 128}}, {256, 2048}, 64};
+inline const Sizes kPrefill{{{8, 2, 64}, {16, 4, 64}, {64, 8, 64}, {32, 8, 128}}, {256, 2048, 16384}, 64};
 
 }  // namespace plumb::ladder

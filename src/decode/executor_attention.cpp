@@ -7,13 +7,15 @@ namespace plumb::decode {
 
 std::size_t Executor::choose_attention(Bound& bound, const StepPlan& plan) {
   kernels::AttentionArgs& args = *bound.attention;
+  const auto rows = static_cast<std::int32_t>(plan.batch.rows.size());
   kernels::AttentionShape shape{.backend = queue_.info().backend,
                                 .isa = bound.uses[0].kernel->isa,
                                 .head_dim = args.kv.head_dim,
                                 .q_heads = args.q_heads,
                                 .kv_heads = args.kv.kv_heads,
-                                .rows = static_cast<std::int32_t>(plan.batch.rows.size()),
-                                .workers = queue_.info().threads};
+                                .rows = rows,
+                                .workers = queue_.info().threads,
+                                .places = args.partials ? args.partial_places / std::max(rows, 1) : 0};
   std::int32_t last = -1;
   for (const kernels::Row& row : plan.batch.rows) {
     const std::int64_t position = row.position.value;

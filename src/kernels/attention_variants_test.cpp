@@ -50,8 +50,8 @@ struct Problem {
     sinks.resize(static_cast<std::size_t>(q_heads));
     random.values(sinks.data(), q_heads);
     out.resize(n);
-    args.partial_slices = static_cast<std::int32_t>(positions.size()) * (keys / 256 + 2);
-    partials.resize(attention_partial_bytes(args.partial_slices, q_heads, head_dim) / 4);
+    args.partial_places = static_cast<std::int32_t>(positions.size()) * (keys / 256 + 2);
+    partials.resize(attention_partial_bytes(args.partial_places, q_heads, head_dim) / 4);
     args.out = host_ref(out.data());
     args.q = host_ref<const float>(q.data());
     args.sinks = host_ref<const float>(sinks.data());
@@ -97,10 +97,14 @@ TEST_P(Variants, PassTheGateAndAgreeWithSerialBitForBit) {
   const auto queue = device::open_cpu_queue({.threads = 3}).value();
   std::vector<std::int32_t> prompt;
   for (std::int32_t p = 600; p < 640; ++p) prompt.push_back(p);
+  std::vector<std::int32_t> stretches;
+  for (std::int32_t p = 4090; p < 4110; ++p) stretches.push_back(p);
   for (const Isa isa : {Isa::portable, best_isa()}) {
     for (const std::int32_t window : {0, 128}) {
       Problem problems[] = {{GetParam(), 1100, {1099}, window, 16, 4, 64},
                             {GetParam(), 640, prompt, window, 8, 1, 64},
+                            {GetParam(), 4700, {4699, 2047, 2048, 4096}, window, 4, 2, 64},  // stretches, whole and not
+                            {GetParam(), 4110, stretches, window, 2, 1, 64},
                             {GetParam(), 900, {899, 255, 256, 0}, window, 5, 5, 72},
                             {GetParam(), 300, {299}, window, 12, 1, 128}};
       for (Problem& p : problems) {

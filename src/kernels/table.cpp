@@ -58,7 +58,8 @@ KernelEntry entry(const char* name, Isa isa, bool (*accepts)(const void*)) {
 // The executable specification first: it runs where geometry/ has no reason for another.
 #define ATTENTION_KERNELS(isa)                                                                                        \
   KV_KERNELS(isa, attention_serial, AttentionArgs), KV_KERNELS(isa, attention_grouped, AttentionArgs),                \
-      KV_KERNELS(isa, attention_seqpar, AttentionArgs), KV_KERNELS(isa, attention_tiled, AttentionArgs)
+      KV_KERNELS(isa, attention_seqpar, AttentionArgs), KV_KERNELS(isa, attention_seqpar_long, AttentionArgs),            \
+      KV_KERNELS(isa, attention_tiled, AttentionArgs)
 
 // clang-format off
 // A set with kernels of its own for every op.

@@ -27,7 +27,7 @@ struct LoweringLimits {
   Act act = Act::f32;
   std::int32_t sequences = 1;       // rows of the page tables: a pending token and a length of each are kept on the device
   std::int32_t max_edits = 4096;    // changes of single logits in one step
-  std::int32_t attention_slices = 0;  // slices of keys, over all rows of a step, that workers may share out (AttentionArgs::partials)
+  std::int32_t attention_places = 0;  // for slices or stretches of keys, over all rows of a step, that workers share out (AttentionArgs::partials)
   // Models with recurrent layers: states kept on the device, those of running sequences and of snapshots together; not 0 then.
   std::int32_t state_slots = 0;
 };

@@ -65,7 +65,7 @@ class Lowering {
   Status rotate(SlotId x, std::int32_t heads, const AttentionSpec& a, SlotId table, const char* phase_class);
   // The pools of the present layer, with slots of their own, behind the page table of its class.
   KvView kv_view(const AttentionSpec& a);
-  // One for all layers, sized for the widest; kNoSlot when workers share out no slices.
+  // One for all layers, sized for the widest; kNoSlot when workers share out no keys.
   SlotId attention_partials();
 
   // Weights.

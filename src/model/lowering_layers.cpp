@@ -67,7 +67,7 @@ Status Lowering::attention(const AttentionSpec& a, AttentionWeights w, const cha
                                .q_heads = a.q_heads,
                                .rows = limits_.max_rows,
                                .partials = partials == kNoSlot ? Ref<float>{} : ref<float>(partials),
-                               .partial_slices = limits_.attention_slices},
+                               .partial_places = limits_.attention_places},
                  phase_class));
   return project(x_, mixed_, w.o, std::move(w.o_bias), phase_class, true);
 }
@@ -130,11 +130,11 @@ KvView Lowering::kv_view(const AttentionSpec& a) {
 }
 
 SlotId Lowering::attention_partials() {
-  if (partials_ != kNoSlot || limits_.attention_slices == 0) return partials_;
+  if (partials_ != kNoSlot || limits_.attention_places == 0) return partials_;
   std::uint64_t bytes = 0;
   for (const LayerSpec& layer : spec_.layers) {
     const auto* a = std::get_if<AttentionSpec>(&layer.mixer);
-    if (a != nullptr) bytes = std::max(bytes, attention_partial_bytes(limits_.attention_slices, a->q_heads, a->head_dim));
+    if (a != nullptr) bytes = std::max(bytes, attention_partial_bytes(limits_.attention_places, a->q_heads, a->head_dim));
   }
   partials_ = program().add_slot("attention_partials", SlotKind::activation, bytes);
   return partials_;

@@ -13,7 +13,7 @@ Status check(const AttentionArgs& a) {
       .present("sequences", a.sequences)
       .that(a.q_heads > 0 && a.q_heads % a.kv.kv_heads == 0, "q_heads", a.q_heads, "be a positive multiple of kv_heads")
       .that(a.softcap >= 0, "softcap", static_cast<std::int64_t>(a.softcap), "not be negative")
-      .that(a.partial_slices >= 0, "partial_slices", a.partial_slices, "not be negative")
+      .that(a.partial_places >= 0, "partial_places", a.partial_places, "not be negative")
       .positive("parts", a.parts)
       .rows(a.rows)
       .done();

@@ -7,10 +7,12 @@
 // The row's own key must have been appended before. The running (m, l, o) update is Milakov & Gimelshein, arXiv 1805.02867.
 //
 // One order of summation for all kernels of a backend, so that they are bit-equal and a row's bits do not depend on which of them
-// ran, on its batch, on threads, on pages, or on how its prompt was cut into steps: keys belong by their absolute position to slices
-// of kAttentionSlice; a slice is walked in rising chunks with one running (m, l, o); the slices' (m, l, o) are merged in rising
-// order into a total that starts at (sink, 1, 0), or (-inf, 0, 0) without a sink. So a kernel may give the slices of a row to
-// different workers and merge what they found.
+// ran, on its batch, on threads, on pages, or on how its prompt was cut into steps. Keys belong by their absolute position to slices
+// of kAttentionSlice, and slices to stretches of kAttentionStretch. A slice is walked in rising chunks with one running (m, l, o); a
+// stretch is its first slice with the others merged into it in rising order; stretches are merged in rising order into a total that
+// starts at (sink, 1, 0), or (-inf, 0, 0) without a sink. So a kernel may give slices or whole stretches of a row to different workers
+// and merge what they found: slices where there are few keys for the workers, stretches where there are many and to keep every slice
+// apart would cost memory and a long merge at the end.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +25,14 @@
 namespace plumb::kernels {
 
 inline constexpr std::int64_t kAttentionSlice = 256;
-// Slices that a row at `position` sees, when `first` is the first key it sees.
+inline constexpr std::int64_t kAttentionStretch = 2048;
+static_assert(kAttentionStretch % kAttentionSlice == 0);
+// Slices, and stretches, that a row at `position` sees, when `first` is the first key it sees.
 inline constexpr std::int64_t attention_slices(std::int64_t first, std::int64_t position) {
   return position / kAttentionSlice - first / kAttentionSlice + 1;
+}
+inline constexpr std::int64_t attention_stretches(std::int64_t first, std::int64_t position) {
+  return position / kAttentionStretch - first / kAttentionStretch + 1;
 }
 
 struct AttentionArgs {
@@ -40,16 +47,17 @@ struct AttentionArgs {
   float softcap = 0;
   std::int32_t q_heads = 0;
   std::int32_t rows = 0;
-  // For kernels that share the slices of a row among workers: room for (m, l, o) of that many slices of one row, over all rows of the
+  // For kernels that share the slices or stretches of a row among workers: room for (m, l, o) of that many, over all rows of the
   // launch. A row that finds no room is computed by one worker. Optional.
-  Ref<float> partials;                 // [partial_slices][q_heads][head_dim + 8]
-  std::int32_t partial_slices = 0;
-  // Tasks that a row's slices are shared out to, for each KV head; set by whoever chooses the kernel, at least 1. No bit depends on it.
+  Ref<float> partials;                 // [partial_places][q_heads][head_dim + 8]
+  std::int32_t partial_places = 0;
+  // Tasks that a row's slices are shared out to by seqpar, for each KV head; set by whoever chooses the kernel, at least 1. No bit
+  // depends on it.
   std::int32_t parts = 1;
 };
 
-inline std::uint64_t attention_partial_bytes(std::int64_t slices, std::int64_t q_heads, std::int64_t head_dim) {
-  return static_cast<std::uint64_t>(slices) * static_cast<std::uint64_t>(q_heads) * static_cast<std::uint64_t>(head_dim + 8) * 4;
+inline std::uint64_t attention_partial_bytes(std::int64_t places, std::int64_t q_heads, std::int64_t head_dim) {
+  return static_cast<std::uint64_t>(places) * static_cast<std::uint64_t>(q_heads) * static_cast<std::uint64_t>(head_dim + 8) * 4;
 }
 
 template <class A, class V>
@@ -64,7 +72,7 @@ void visit_operands(A& a, V&& visit) {
   visit(OperandInfo{"positions", Access::read, rows * 4}, a.positions);
   visit(OperandInfo{"sequences", Access::read, rows * 4}, a.sequences);
   if (a.partials) {
-    visit(OperandInfo{"partials", Access::scratch, attention_partial_bytes(a.partial_slices, a.q_heads, a.kv.head_dim)}, a.partials);
+    visit(OperandInfo{"partials", Access::scratch, attention_partial_bytes(a.partial_places, a.q_heads, a.kv.head_dim)}, a.partials);
   }
 }
 Status check(const AttentionArgs& a);

@@ -109,7 +109,7 @@ void fill_rows(const std::vector<At>& rows, std::int32_t* positions, std::int32_
 }
 
 // Per output: a score is off by the dot product's bound, softcap's tanh (4e-7 of the cap, as it is computed from exp) and the
-// rounding of its distance to the maximum. A probability inherits that relatively; each chunk of keys and each slice rescales
+// rounding of its distance to the maximum. A probability inherits that relatively; each chunk of keys, slice and stretch rescales
 // (8 u) and each key adds once; scales of q8 are two roundings more. The quotient of sums can be off by twice that, relative to the sum of p |v|.
 std::vector<Bound> attention_bounds(const AttentionArgs& a) {
   const KvView& kv = a.kv;
@@ -152,7 +152,7 @@ std::vector<Bound> attention_bounds(const AttentionArgs& a) {
         distance = std::max(distance, largest - s);
       }
       const auto keys = static_cast<double>(scores.size());
-      const double relative = score_error + (std::min(distance, 90.0) + keys + (keys / 64 + keys / 256 + 4) * 8 + 20) * kU;
+      const double relative = score_error + (std::min(distance, 90.0) + keys + (keys / 64 + keys / 256 + keys / 2048 + 5) * 8 + 20) * kU;
       for (std::int64_t d = 0; d < kv.head_dim; ++d) {
         double sum = 0;
         for (std::size_t j = 0; j < scores.size(); ++j) sum += std::exp(scores[j] - largest) * std::fabs(values[j][d]);
@@ -169,8 +169,8 @@ struct AttentionShape {
   bool sinks;
   float softcap;
   std::vector<At> rows;
-  // Room for the slices of each row (all of max_rows) and how many parts they are cut in; 0: none.
-  std::int32_t slices = 0;
+  // Places for the slices or stretches of each row (all of max_rows) and how many parts slices are cut in; 0: none.
+  std::int32_t places = 0;
   std::int32_t parts = 1;
 };
 
@@ -185,9 +185,9 @@ ShapeCase attention_case(const char* what, const AttentionShape& s) {
                      .softcap = s.softcap,
                      .q_heads = s.q_heads,
                      .rows = rows,
-                     .partial_slices = s.slices * (rows + 3),
+                     .partial_places = s.places * (rows + 3),
                      .parts = s.parts};
-  if (s.slices > 0) args.partials = given<float>();
+  if (s.places > 0) args.partials = given<float>();
   if (s.sinks) args.sinks = given<const float>();
   ShapeCase c = make_case(fmt::format("{}: rows={} q_heads={} kv_heads={} head_dim={} page_rows={} window={} kv={} parts={}{}{}", what, rows,
                                       s.q_heads, s.kv.kv_heads, s.kv.head_dim, s.kv.page_rows, s.kv.window, to_string(s.kv.format),
@@ -273,6 +273,9 @@ void add_cases(KvFormat format, std::vector<ShapeCase>& cases) {
   attention("slices", {{16, 0, 2, 64}, 8, true, 0, {{0, 255}, {1, 256}, {2, 800}, {3, 1030}}, 5, 2});
   attention("slices", {{64, 0, 1, 24}, 3, false, 0, {{0, 700}, {1, 255}}, 3, 8});
   attention("slices without room", {{16, 0, 1, 16}, 2, true, 0, {{0, 900}, {1, 10}}, 2, 3});
+  attention("stretches", {{64, 0, 1, 16}, 2, true, 0, {{0, 2047}, {1, 2048}, {2, 4500}, {0, 30}}, 18, 3});
+  attention("stretches without room for slices", {{64, 0, 2, 8}, 2, false, 0, {{0, 4200}}, 3, 3});
+  attention("stretches of a window", {{16, 2100, 1, 8}, 2, true, 0, {{0, 4090}, {1, 4110}}, 10, 2});
   attention("slices of a window", {{16, 300, 2, 32}, 4, true, 0, {{0, 5000}, {1, 511}, {2, 12}}, 3, 2});
   // Blocks that end with their sequence, with a run of positions, and with the batch.
   std::vector<At> mixed = run(2, 250, 275);

@@ -16,12 +16,13 @@
   }
 
 // What a set has whose vectors attention gains from.
-#define PLUMB_CPU_ATTENTION_KERNELS(isa)                                                    \
-  namespace plumb::kernels::cpu::isa {                                                      \
-  template <KvFormat F> void attention_serial(const AttentionArgs& a, device::Worker& w);   \
-  template <KvFormat F> void attention_grouped(const AttentionArgs& a, device::Worker& w);  \
-  template <KvFormat F> void attention_seqpar(const AttentionArgs& a, device::Worker& w);   \
-  template <KvFormat F> void attention_tiled(const AttentionArgs& a, device::Worker& w);    \
+#define PLUMB_CPU_ATTENTION_KERNELS(isa)                                                        \
+  namespace plumb::kernels::cpu::isa {                                                          \
+  template <KvFormat F> void attention_serial(const AttentionArgs& a, device::Worker& w);       \
+  template <KvFormat F> void attention_grouped(const AttentionArgs& a, device::Worker& w);      \
+  template <KvFormat F> void attention_seqpar(const AttentionArgs& a, device::Worker& w);       \
+  template <KvFormat F> void attention_seqpar_long(const AttentionArgs& a, device::Worker& w);  \
+  template <KvFormat F> void attention_tiled(const AttentionArgs& a, device::Worker& w);        \
   }
 
 // A set for every op.

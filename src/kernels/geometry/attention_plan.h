@@ -13,9 +13,9 @@
 
 namespace plumb::kernels {
 
-enum class AttentionVariant : std::uint8_t { serial, grouped, seqpar, tiled };
+enum class AttentionVariant : std::uint8_t { serial, grouped, seqpar, seqpar_long, tiled };
 inline constexpr AttentionVariant kAttentionVariants[] = {AttentionVariant::serial, AttentionVariant::grouped, AttentionVariant::seqpar,
-                                                          AttentionVariant::tiled};
+                                                          AttentionVariant::seqpar_long, AttentionVariant::tiled};
 std::string_view to_string(AttentionVariant variant);
 
 // What was asked for.
@@ -23,7 +23,7 @@ struct AttentionRequest {
   enum class Kind : std::uint8_t {
     automatic,  // the measured rows decide
     off,        // serial
-    parts,      // seqpar, each row's keys shared out to `parts` tasks
+    parts,      // seqpar, each row's slices shared out to `parts` tasks; where there is no room for them all, seqpar_long
   };
   Kind kind = Kind::automatic;
   std::int32_t parts = 0;
@@ -42,16 +42,17 @@ struct AttentionShape {
   std::int32_t sequences = 0;  // different ones among the rows
   std::int64_t span = 0;       // most keys that a row sees
   std::int32_t workers = 1;
+  std::int64_t places = 0;     // for slices or stretches of a row to be kept apart (AttentionArgs::partials)
 };
 
-// A measured row: for this geometry and spans in [from, to), `one` is the fastest for launches with few rows of a sequence and `block`
-// for those with at least kBlockRowsMeasured of each.
+// A measured row: for this geometry and spans in [from, to), `one` is the fastest for launches with few rows of a sequence, `shared` for those
+// with fewer tasks than the workers need, and `block` for those with at least kBlockRowsMeasured rows of each sequence.
 struct AttentionRow {
   device::Backend backend;
   Isa isa;
   std::int32_t head_dim, q_heads, kv_heads;
   std::int64_t from, to;
-  AttentionVariant one, block;
+  AttentionVariant one, shared, block;
 };
 inline constexpr std::int32_t kBlockRowsMeasured = 8;
 std::span<const AttentionRow> attention_rows();

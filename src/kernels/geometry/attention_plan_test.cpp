@@ -6,7 +6,7 @@ namespace plumb::kernels {
 namespace {
 
 AttentionShape moe(std::int32_t rows, std::int64_t span, std::int32_t workers) {
-  return {.isa = Isa::avx2, .head_dim = 64, .q_heads = 16, .kv_heads = 4, .rows = rows, .sequences = 1, .span = span, .workers = workers};
+  return {.isa = Isa::avx2, .head_dim = 64, .q_heads = 16, .kv_heads = 4, .rows = rows, .sequences = 1, .span = span, .workers = workers, .places = 129};
 }
 
 TEST(AttentionPlan, RequestsAreUnsetAutoOffOrANumber) {
@@ -40,11 +40,37 @@ TEST(AttentionPlan, RowsOfTheTableSayWhatRuns) {
 }
 
 TEST(AttentionPlan, SlicesAreSharedOutWhereWorkersWouldBeIdle) {
-  const AttentionChoice many = plan_attention({}, moe(1, 32768, 64));
+  const AttentionChoice many = plan_attention({}, moe(1, 8000, 16));
   EXPECT_EQ(many.variant, AttentionVariant::seqpar);
-  EXPECT_EQ(many.parts, 32);  // 4 KV heads x 32 for 64 workers, two each
+  EXPECT_EQ(many.parts, 8);  // 4 KV heads x 8 for 16 workers, two each
+  // The longest that there is room for, with more workers than stretches.
+  EXPECT_EQ(plan_attention({}, moe(1, 32768, 128)).variant, AttentionVariant::seqpar);
+  EXPECT_EQ(plan_attention({}, moe(1, 32768, 128)).parts, 64);
   EXPECT_EQ(plan_attention({}, moe(1, 100, 64)).variant, AttentionVariant::grouped) << "one slice cannot be shared";
   EXPECT_EQ(plan_attention({}, moe(1, 700, 64)).parts, 3) << "no more parts than slices";
+}
+
+TEST(AttentionPlan, StretchesAreSharedOutOfLongSpans) {
+  for (const std::int32_t workers : {1, 2, 16, 64}) {
+    const AttentionChoice choice = plan_attention({}, moe(1, 32768, workers));
+    EXPECT_EQ(choice.variant, AttentionVariant::seqpar_long) << workers;
+    EXPECT_EQ(choice.slices, 16);
+  }
+  // And of several requests that decode together.
+  AttentionShape batch = moe(8, 32768, 2);
+  batch.sequences = 8;
+  EXPECT_EQ(plan_attention({}, batch).variant, AttentionVariant::seqpar_long);
+}
+
+TEST(AttentionPlan, WhatHasNoRoomIsNotKeptApart) {
+  // Slices have none, with workers enough for them: stretches.
+  EXPECT_EQ(plan_attention({}, moe(1, 131072, 512)).variant, AttentionVariant::seqpar_long);
+  EXPECT_EQ(plan_attention({AttentionRequest::Kind::parts, 6}, moe(1, 131072, 2)).variant, AttentionVariant::seqpar_long);
+  AttentionShape tight = moe(1, 131072, 64);
+  tight.places = 8;
+  EXPECT_EQ(plan_attention({}, tight).variant, AttentionVariant::grouped);
+  EXPECT_EQ(plan_attention({}, tight).slices, 1);
+  EXPECT_EQ(plan_attention({AttentionRequest::Kind::parts, 6}, tight).variant, AttentionVariant::grouped);
 }
 
 TEST(AttentionPlan, RequestsOverrideTheTable) {
@@ -66,7 +92,18 @@ TEST(AttentionPlan, EveryRowNamesKernelsThatExist) {
       }
     }
   }
-  for (const AttentionRow& row : attention_rows()) EXPECT_LT(row.from, row.to);
+  // Every span of a geometry falls into one row.
+  for (const AttentionRow& row : attention_rows()) {
+    EXPECT_LT(row.from, row.to);
+    for (const std::int64_t span : {row.from, row.to - 1}) {
+      int rows = 0;
+      for (const AttentionRow& other : attention_rows()) {
+        rows += other.isa == row.isa && other.head_dim == row.head_dim && other.q_heads == row.q_heads && other.kv_heads == row.kv_heads &&
+                other.from <= span && span < other.to;
+      }
+      EXPECT_EQ(rows, 1) << span;
+    }
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "kernels/cpu/avx512/chunk_heads.h"
 #include "kernels/cpu/generic/attention_chunk.h"
 #include "kernels/cpu/generic/attention.h"
+#include "kernels/cpu/generic/attention_parts.h"
 #include "kernels/cpu/generic/attention_tiled.h"
 #include "kernels/cpu/generic/attention_forms.h"
 

@@ -1,9 +1,9 @@
-// Attention over pages of any form, by slices (api/attention.h): serial, grouped and seqpar. They differ in how work is shared out;
-// the sums, and so the bits, are the same.
+// Attention over pages of any form, by slices and stretches (api/attention.h): what all its kernels share, and the two whose tasks are whole
+// rows. They differ in how work is shared out; the sums, and so the bits, are the same. The others are in attention_parts.h and
+// attention_tiled.h.
 //
 //   serial    a task is one row and one query head. The executable specification, and what runs where nothing was measured.
 //   grouped   a task is one row and up to kHeadTile query heads of one KV head, which share every load (and conversion) of K and V.
-//   seqpar    grouped, with the slices of a row shared out to `parts` tasks; the last tasks merge.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
@@ -15,10 +15,16 @@ struct Heads {
   int count;
 };
 
-// The (M, L, O) of a row's slices merged so far; O lies in `out`, [heads][head_dim].
+// The (M, L, O) of what was merged so far: the slices of a stretch, or the stretches of a row. O lies elsewhere, [heads][head_dim].
 struct Merged {
   float largest[kHeadTile];
   float total[kHeadTile];
+
+  // The first slice of a stretch, whose o stays where it is: what adding it to (-inf, 0, 0) would give.
+  void start(const HeadTile& slice) {
+    std::memcpy(largest, slice.largest, sizeof largest);
+    std::memcpy(total, slice.total, sizeof total);
+  }
 
   // The sink is a key without a value: it starts the sum.
   void start(const AttentionArgs& a, const Heads& heads, float* out) {
@@ -29,7 +35,7 @@ struct Merged {
     std::memset(out, 0, static_cast<std::size_t>(heads.count) * a.kv.head_dim * 4);
   }
 
-  // Adds one slice's (m, l, o) of head h.
+  // Adds the (m, l, o) of one slice or stretch, of head h.
   void add(int h, float m, float l, const float* o, int head_dim, float* out) {
     if (m == -std::numeric_limits<float>::infinity() && l == 0) return;  // no key: every page was missing
     const float now = m <= largest[h] ? largest[h] : m;
@@ -60,6 +66,18 @@ struct RowView {
 
   std::int64_t first_slice() const { return first / kAttentionSlice; }
   std::int64_t slices() const { return attention_slices(first, position); }
+  std::int64_t first_stretch() const { return first / kAttentionStretch; }
+  std::int64_t stretches() const { return attention_stretches(first, position); }
+
+  // The slices of a stretch that the row sees: [begin, end).
+  struct Slices {
+    std::int64_t begin, end;
+  };
+  Slices slices_of(std::int64_t stretch) const {
+    constexpr std::int64_t kEach = kAttentionStretch / kAttentionSlice;
+    const std::int64_t end = first_slice() + slices();
+    return {stretch * kEach > first_slice() ? stretch * kEach : first_slice(), (stretch + 1) * kEach < end ? (stretch + 1) * kEach : end};
+  }
 };
 
 // False, and counted, when the row is out of bounds or its table too short: the output is 0 then.
@@ -162,21 +180,41 @@ inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads
   }
 }
 
-template <KvFormat F>
-inline void attend(const AttentionArgs& a, const RowView& row, const Heads& heads, device::Worker& w) {
-  float* out = out_of(a, row.row, heads);
-  Merged merged;
-  merged.start(a, heads, out);
+// One stretch of one row.
+struct Stretch {
   HeadTile t{};
-  alignas(32) float o[kHeadTile * kMaxHeadDim];
-  ask_for_first<F>(a.kv, row, heads.kv_head, row.first);
-  for (std::int64_t slice = row.first_slice(); slice < row.first_slice() + row.slices(); ++slice) {
-    attend_slice<F>(a, row, heads, slice, w, t, o);
-    for (int h = 0; h < heads.count; ++h) {
-      merged.add(h, t.largest[h], t.total[h], o + h * a.kv.head_dim, a.kv.head_dim, out + h * a.kv.head_dim);
+  Merged merged;
+  alignas(32) float o[kHeadTile * kMaxHeadDim];  // [heads][head_dim], without gaps
+  alignas(32) float slice[kHeadTile * kMaxHeadDim];
+
+  template <KvFormat F>
+  void attend(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t stretch, device::Worker& w) {
+    const int head_dim = a.kv.head_dim;
+    const RowView::Slices slices = row.slices_of(stretch);
+    attend_slice<F>(a, row, heads, slices.begin, w, t, o);
+    merged.start(t);
+    for (std::int64_t s = slices.begin + 1; s < slices.end; ++s) {
+      attend_slice<F>(a, row, heads, s, w, t, slice);
+      for (int h = 0; h < heads.count; ++h) merged.add(h, t.largest[h], t.total[h], slice + h * head_dim, head_dim, o + h * head_dim);
     }
   }
-  merged.finish(heads.count, a.kv.head_dim, out);
+};
+
+template <KvFormat F>
+inline void attend(const AttentionArgs& a, const RowView& row, const Heads& heads, device::Worker& w) {
+  const int head_dim = a.kv.head_dim;
+  float* out = out_of(a, row.row, heads);
+  Merged total;
+  total.start(a, heads, out);
+  Stretch s;
+  ask_for_first<F>(a.kv, row, heads.kv_head, row.first);
+  for (std::int64_t stretch = row.first_stretch(); stretch < row.first_stretch() + row.stretches(); ++stretch) {
+    s.attend<F>(a, row, heads, stretch, w);
+    for (int h = 0; h < heads.count; ++h) {
+      total.add(h, s.merged.largest[h], s.merged.total[h], s.o + h * head_dim, head_dim, out + h * head_dim);
+    }
+  }
+  total.finish(heads.count, head_dim, out);
 }
 
 template <KvFormat F>
@@ -220,88 +258,6 @@ void attention_grouped(const AttentionArgs& a, device::Worker& w) {
   const HeadTasks heads(a);
   const std::int64_t tasks = a.rows * heads.of_row;
   for (std::int64_t task = w.claim(); task < tasks; task = w.claim()) attend_row<F>(a, task / heads.of_row, heads[task % heads.of_row], w);
-}
-
-// What a slice found for one query head, in AttentionArgs::partials: o, then m and l.
-inline float* partial_of(const AttentionArgs& a, std::int64_t place, int head) {
-  return a.partials.get() + (place * a.q_heads + head) * (a.kv.head_dim + 8);
-}
-
-// Can the slices of the row be kept apart? False also when the row is out of bounds; nothing is counted.
-inline bool splits(const AttentionArgs& a, std::int64_t row, std::int64_t room) {
-  const std::int64_t position = a.positions[row];
-  return position >= 0 && attention_slices(kv_first_visible(a.kv, position), position) <= room;
-}
-
-// Slices of a row that there is room for.
-inline std::int64_t partial_room(const AttentionArgs& a) { return a.partials && a.rows > 0 ? a.partial_slices / a.rows : 0; }
-
-// The slices of one part of a row, to their places.
-template <KvFormat F>
-inline void attend_part(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t part, std::int64_t room, device::Worker& w) {
-  const int head_dim = a.kv.head_dim;
-  HeadTile t{};
-  alignas(32) float o[kHeadTile * kMaxHeadDim];
-  const std::int64_t n = row.slices();
-  const std::int64_t first = n * part / a.parts;
-  const std::int64_t last = n * (part + 1) / a.parts;
-  const std::int64_t begin = (row.first_slice() + first) * kAttentionSlice;
-  if (first < last) ask_for_first<F>(a.kv, row, heads.kv_head, begin > row.first ? begin : row.first);
-  for (std::int64_t s = first; s < last; ++s) {
-    attend_slice<F>(a, row, heads, row.first_slice() + s, w, t, o);
-    for (int h = 0; h < heads.count; ++h) {
-      float* to = partial_of(a, row.row * room + s, heads.first + h);
-      std::memcpy(to, o + h * head_dim, static_cast<std::size_t>(head_dim) * 4);
-      to[head_dim] = t.largest[h];
-      to[head_dim + 1] = t.total[h];
-    }
-  }
-}
-
-inline void merge_parts(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t room) {
-  const int head_dim = a.kv.head_dim;
-  float* out = out_of(a, row.row, heads);
-  Merged merged;
-  merged.start(a, heads, out);
-  for (std::int64_t s = 0; s < row.slices(); ++s) {
-    for (int h = 0; h < heads.count; ++h) {
-      const float* from = partial_of(a, row.row * room + s, heads.first + h);
-      merged.add(h, from[head_dim], from[head_dim + 1], from, head_dim, out + h * head_dim);
-    }
-  }
-  merged.finish(heads.count, head_dim, out);
-}
-
-template <KvFormat F>
-void attention_seqpar(const AttentionArgs& a, device::Worker& w) {
-  const HeadTasks heads(a);
-  const std::int64_t room = partial_room(a);
-  const std::int64_t merges = a.rows * heads.of_row;
-  const std::int64_t tasks = merges * a.parts;
-  RowView row;
-  std::int64_t task = w.claim();
-  for (; task < tasks; task = w.claim()) {
-    const std::int64_t part = task % a.parts;
-    const std::int64_t r = task / a.parts / heads.of_row;
-    const Heads own = heads[task / a.parts % heads.of_row];
-    if (!splits(a, r, room)) {
-      if (part == 0) attend_row<F>(a, r, own, w);
-    } else if (view_row(a, r, w, row)) {
-      attend_part<F>(a, row, own, part, room, w);
-    }
-    w.finished();
-  }
-  for (; task < tasks + merges; task = w.claim()) {
-    w.await(tasks);
-    const std::int64_t r = (task - tasks) / heads.of_row;
-    const Heads own = heads[(task - tasks) % heads.of_row];
-    if (!splits(a, r, room)) continue;
-    if (view_row(a, r, w, row)) {
-      merge_parts(a, row, own, room);
-    } else {
-      std::memset(out_of(a, r, own), 0, static_cast<std::size_t>(own.count) * a.kv.head_dim * 4);
-    }
-  }
 }
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

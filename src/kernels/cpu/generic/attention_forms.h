@@ -2,10 +2,11 @@
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
-#define PLUMB_KV_FORM(F)                                                     \
-  template void attention_serial<F>(const AttentionArgs&, device::Worker&);  \
-  template void attention_grouped<F>(const AttentionArgs&, device::Worker&); \
-  template void attention_seqpar<F>(const AttentionArgs&, device::Worker&);  \
+#define PLUMB_KV_FORM(F)                                                         \
+  template void attention_serial<F>(const AttentionArgs&, device::Worker&);      \
+  template void attention_grouped<F>(const AttentionArgs&, device::Worker&);     \
+  template void attention_seqpar<F>(const AttentionArgs&, device::Worker&);      \
+  template void attention_seqpar_long<F>(const AttentionArgs&, device::Worker&); \
   template void attention_tiled<F>(const AttentionArgs&, device::Worker&);
 PLUMB_KV_FORM(KvFormat::f32)
 PLUMB_KV_FORM(KvFormat::f16)

@@ -12,8 +12,10 @@ inline constexpr int kBlockRows = 16;
 // Worker scratch of a block.
 struct TiledScratch {
   HeadTile softmax[kBlockRows];
-  Merged merged[kBlockRows];
-  float o[kBlockRows * kHeadTile * kMaxHeadDim];  // [rows][heads][head_dim], without gaps
+  Merged stretch[kBlockRows];
+  Merged total[kBlockRows];
+  float slice_o[kBlockRows * kHeadTile * kMaxHeadDim];  // [rows][heads][head_dim], without gaps
+  float stretch_o[kBlockRows * kHeadTile * kMaxHeadDim];
   float k[kChunk * kMaxHeadDim];
   float v[kChunk * kMaxHeadDim];
 };
@@ -73,6 +75,23 @@ inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, in
   }
 }
 
+// Adds one slice of a row to its stretch, and the stretch, when that was its last slice, to the row.
+inline void merge_slice(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t slice, const HeadTile& t, const float* slice_o,
+                        Merged& stretch, float* stretch_o, Merged& total) {
+  const int head_dim = a.kv.head_dim;
+  const RowView::Slices seen = row.slices_of(slice * kAttentionSlice / kAttentionStretch);
+  if (slice < seen.begin || slice >= seen.end) return;
+  if (slice == seen.begin) {
+    stretch.start(t);
+    std::memcpy(stretch_o, slice_o, static_cast<std::size_t>(heads.count) * head_dim * 4);
+  } else {
+    for (int h = 0; h < heads.count; ++h) stretch.add(h, t.largest[h], t.total[h], slice_o + h * head_dim, head_dim, stretch_o + h * head_dim);
+  }
+  if (slice + 1 < seen.end) return;
+  float* out = out_of(a, row.row, heads);
+  for (int h = 0; h < heads.count; ++h) total.add(h, stretch.largest[h], stretch.total[h], stretch_o + h * head_dim, head_dim, out + h * head_dim);
+}
+
 // Rows first.row .. first.row + count - 1, at rising positions one apart.
 template <KvFormat F>
 inline void attend_block(const AttentionArgs& a, const RowView* rows, int count, const Heads& heads, device::Worker& w) {
@@ -80,14 +99,14 @@ inline void attend_block(const AttentionArgs& a, const RowView* rows, int count,
   const int head_dim = kv.head_dim;
   auto& s = *w.scratch_as<TiledScratch>();
   const std::int64_t tile = std::int64_t{heads.count} * head_dim;
-  for (int r = 0; r < count; ++r) s.merged[r].start(a, heads, out_of(a, rows[r].row, heads));
+  for (int r = 0; r < count; ++r) s.total[r].start(a, heads, out_of(a, rows[r].row, heads));
   const std::int64_t lo = rows[0].first;
   const std::int64_t hi = rows[count - 1].position + 1;
   ChunkRuns all;
   ChunkRuns own;
   for (std::int64_t slice = lo / kAttentionSlice * kAttentionSlice; slice < hi; slice += kAttentionSlice) {
     const std::int64_t end = slice + kAttentionSlice < hi ? slice + kAttentionSlice : hi;
-    std::memset(s.o, 0, static_cast<std::size_t>(count * tile) * 4);
+    std::memset(s.slice_o, 0, static_cast<std::size_t>(count * tile) * 4);
     for (int r = 0; r < count; ++r) {
       HeadTile& t = s.softmax[r];
       t.heads = heads.count;
@@ -106,17 +125,14 @@ inline void attend_block(const AttentionArgs& a, const RowView* rows, int count,
         if (own.count == 0) continue;
         const float* q[kHeadTile];
         for (int h = 0; h < heads.count; ++h) q[h] = a.q.get() + (rows[r].row * a.q_heads + heads.first + h) * head_dim;
-        attend_chunk<KvFormat::f32, F == KvFormat::q8>(a, q, own, chunk, s.softmax[r], s.o + r * tile);
+        attend_chunk<KvFormat::f32, F == KvFormat::q8>(a, q, own, chunk, s.softmax[r], s.slice_o + r * tile);
       }
     }
     for (int r = 0; r < count; ++r) {
-      for (int h = 0; h < heads.count; ++h) {
-        s.merged[r].add(h, s.softmax[r].largest[h], s.softmax[r].total[h], s.o + r * tile + h * head_dim, head_dim,
-                       out_of(a, rows[r].row, heads) + h * head_dim);
-      }
+      merge_slice(a, rows[r], heads, slice / kAttentionSlice, s.softmax[r], s.slice_o + r * tile, s.stretch[r], s.stretch_o + r * tile, s.total[r]);
     }
   }
-  for (int r = 0; r < count; ++r) s.merged[r].finish(heads.count, head_dim, out_of(a, rows[r].row, heads));
+  for (int r = 0; r < count; ++r) s.total[r].finish(heads.count, head_dim, out_of(a, rows[r].row, heads));
 }
 
 // Blocks are cut where a sequence or its run of positions ends.

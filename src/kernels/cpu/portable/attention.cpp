@@ -13,5 +13,6 @@
 #include "kernels/cpu/generic/chunk_heads.h"
 #include "kernels/cpu/generic/attention_chunk.h"
 #include "kernels/cpu/generic/attention.h"
+#include "kernels/cpu/generic/attention_parts.h"
 #include "kernels/cpu/generic/attention_tiled.h"
 #include "kernels/cpu/generic/attention_forms.h"
