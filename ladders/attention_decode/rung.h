@@ -116,6 +116,19 @@ inline void run_kernel(kernels::AttentionVariant variant, kernels::Isa isa, cons
   reinterpret_cast<device::CpuKernelFn>(const_cast<void*>(entry->kernel.entry))(&args, worker);
 }
 
+inline bool agrees_with_reference(const char* name, Problem& p, kernels::AttentionVariant variant, kernels::Isa isa) {
+  run_kernel(variant, isa, p.args);
+  const std::vector<float> got = p.out;
+  kernels::op<kernels::AttentionArgs>().reference(&p.args);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (!(std::fabs(got[i] - p.out[i]) <= 1e-5F)) {
+      std::printf("%s is wrong: output %zu is %g, not %g\n", name, i, static_cast<double>(got[i]), static_cast<double>(p.out[i]));
+      return false;
+    }
+  }
+  return true;
+}
+
 // What a rung runs, and on what.
 struct Rung {
   const char* name;
@@ -142,16 +155,7 @@ inline int run_rung(const Rung& rung, const Sizes& sizes = kDecode) {
     for (const std::int32_t span : sizes.spans) {
       Problem p(rung.format, g, span, sizes.rows);
       run_kernel(rung.variant, rung.isa, p.args);
-      const std::vector<float> got = p.out;
-      if (span <= 512) {
-        kernels::op<kernels::AttentionArgs>().reference(&p.args);
-        for (std::size_t i = 0; i < got.size(); ++i) {
-          if (!(std::fabs(got[i] - p.out[i]) <= 1e-5F)) {
-            std::printf("%s is wrong: output %zu is %g, not %g\n", rung.name, i, static_cast<double>(got[i]), static_cast<double>(p.out[i]));
-            return 1;
-          }
-        }
-      }
+      if (span <= 512 && !agrees_with_reference(rung.name, p, rung.variant, rung.isa)) return 1;
       const int repeats = std::max(1, 16384 / (span * sizes.rows));
       double best = 1e9;
       for (int k = 0; k < 9; ++k) {

@@ -1,12 +1,13 @@
 // What the rungs of this ladder share: one row of a long text, by several workers of a real queue.
 //
-// The four geometries that src/kernels/geometry/attention_plan.cpp has rows for, keys in f16, in pages of 16 in shuffled order. As in a model, layers follow each other and their keys do not come from a cache: there are as many as 512 MB hold (at most 256), and
-// a launch for each. Times are of the queue's clock, from barrier to barrier; the median of the launches of seven walks, the rungs in turn.
+// The four geometries that src/kernels/geometry/attention_plan.cpp has rows for, keys in f16, in pages of 16 in shuffled order. As in a model, layers
+// follow each other and their keys do not come from a cache: there are as many as 512 MB hold (at most 256), and a launch for each. Times are of the
+// queue's clock, from barrier to barrier; the median of the launches of seven walks, the rungs in turn.
 //
 // usage: ladder_attention_parts_<rung> [SET] [WORKERS]...     (default: the best set; 2, 4, 8 ... up to the processors)
 //
-// A rung is held to the bits of rung 1 (which attention_decode holds to the reference). The floor is what `plumb devices` measures the memory
-// to give, or arithmetic (attention_decode/rung.h), whichever is slower.
+// A rung is held to the bits of rung 1, and that at 4,500 keys to the reference. The floor is what `plumb devices` measures the memory to give, or
+// arithmetic (attention_decode/rung.h), whichever is slower.
 #pragma once
 
 #include <thread>
@@ -91,6 +92,8 @@ inline int run_parts(const std::vector<kernels::AttentionVariant>& variants, int
     for (int n = 2; n <= static_cast<int>(std::thread::hardware_concurrency()); n *= 2) workers.push_back(n);
   }
   for (const Geometry& g : kPartGeometries) {
+    Problem checked(kernels::KvFormat::f16, g, 4500, 1);
+    if (!agrees_with_reference("rung 1", checked, variants[0], isa)) return 1;
     for (const std::int32_t span : kPartSpans) {
       Layers layers(g, span);
       for (const int n : workers) {

@@ -19,7 +19,10 @@ std::size_t Executor::choose_attention(Bound& bound, const StepPlan& plan) {
   std::int32_t last = -1;
   for (const kernels::Row& row : plan.batch.rows) {
     const std::int64_t position = row.position.value;
-    shape.span = std::max(shape.span, position - kernels::kv_first_visible(args.kv, position) + 1);
+    const std::int64_t first = kernels::kv_first_visible(args.kv, position);
+    shape.span = std::max(shape.span, position - first + 1);
+    shape.slices = std::max(shape.slices, kernels::attention_slices(first, position));
+    shape.stretches = std::max(shape.stretches, kernels::attention_stretches(first, position));
     if (row.sequence != last) ++shape.sequences;
     last = row.sequence;
   }

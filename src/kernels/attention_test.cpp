@@ -1,12 +1,14 @@
 // What attention may see: the window to the row, pages, and what happens where there is no page.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "kernels/conformance/checker.h"
+#include "kernels/geometry/attention_plan.h"
 #include "kernels/ref/reference.h"
-#include "kernels/table.h"
 
 namespace plumb::kernels {
 namespace {
@@ -50,15 +52,24 @@ struct OneSequence {
   }
 };
 
-class Attention : public ::testing::TestWithParam<Isa> {
+class Attention : public ::testing::TestWithParam<std::tuple<Isa, AttentionVariant>> {
  protected:
   Attention() : queue_(device::open_cpu_queue({.threads = 2}).value()) {}
-  Status run(const AttentionArgs& args) {
-    const auto kernel = select_kernel(op<AttentionArgs>(), &args, device::Backend::cpu, GetParam());
-    EXPECT_TRUE(isa_includes(GetParam(), (*kernel)->isa));
-    return run_kernel(*queue_, **kernel, &args);
+  // With room to share every row out.
+  Status run(AttentionArgs args) {
+    const auto [isa, variant] = GetParam();
+    std::int64_t slices = 1;
+    for (std::int32_t r = 0; r < args.rows; ++r) slices = std::max<std::int64_t>(slices, args.positions[r] < 1 << 20 ? args.positions[r] / kAttentionSlice + 1 : 1);
+    args.partial_places = static_cast<std::int32_t>(args.rows * slices);
+    partials_.assign(attention_partial_bytes(args.partial_places, args.q_heads, args.kv.head_dim) / 4, std::nanf(""));
+    args.partials = host_ref(partials_.data());
+    args.parts = 2;
+    const KernelEntry* kernel = attention_kernel(variant, &args, device::Backend::cpu, isa);
+    EXPECT_TRUE(isa_includes(isa, kernel->isa));
+    return run_kernel(*queue_, *kernel, &args);
   }
   std::unique_ptr<device::CpuQueue> queue_;
+  std::vector<float> partials_;
 };
 
 // All keys weigh the same and one has a value, so the output is 0 exactly where that key is not visible.
@@ -130,10 +141,40 @@ TEST_P(Attention, CountsAMissingPageAndLeavesItsKeysOut) {
   }
 }
 
+// Where a slice or a stretch has no key at all, what it found is nothing: the first of a stretch, all of one, the last of a row.
+TEST_P(Attention, LeavesOutSlicesAndStretchesWithoutAKey) {
+  for (const bool sinks : {false, true}) {
+    for (const auto& [from, to] : {std::pair{0, 256}, {2048, 2304}, {2048, 4096}, {0, 4096}, {4352, 4600}}) {
+      OneSequence s(4600, 8, 0, {4599, 3000});
+      conformance::Random random(11);
+      random.values(s.k.data(), static_cast<std::int64_t>(s.k.size()));
+      random.values(s.v.data(), static_cast<std::int64_t>(s.v.size()));
+      s.sinks = {0.5F};
+      if (sinks) s.args.sinks = host_ref<const float>(s.sinks.data());
+      for (std::int32_t page = from / 8; page < to / 8; ++page) s.table[static_cast<std::size_t>(page)] = kNoPage;
+      EXPECT_FALSE(run(s.args).ok());
+      const std::vector<float> got = s.out;
+      reference(s.args);
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], s.out[i], 1e-5) << from << " " << to;
+    }
+  }
+}
+
+// All keys weigh the same, so sums are of the values, which show the order that api/attention.h states: a first slice so large that ones are lost
+// in it, the other slices of its stretch one each, and a second stretch of eight ones.
+TEST_P(Attention, AddsSlicesToStretchesAndStretchesToTheRow) {
+  OneSequence s(4096, 64, 0, {4095});
+  s.value(5, 16777216);
+  for (std::int32_t slice = 1; slice < 16; ++slice) s.value(slice * 256 + 17 * slice, 1);
+  ASSERT_TRUE(run(s.args).ok());
+  EXPECT_EQ(s.out[0], (16777216.0F + 8.0F) / 4096.0F);
+}
+
 TEST_P(Attention, CountsWhatIsOutOfBounds) {
   for (const std::int32_t position : {-1, 64, 1 << 30}) {  // behind the end of a full-attention table nothing wraps
     OneSequence s(64, 16, 0, {position});
     EXPECT_FALSE(run(s.args).ok()) << position;
+    EXPECT_EQ(s.out, std::vector<float>(8, 0.0F)) << position;
   }
   OneSequence ring(64, 16, 60, {100});  // needs pages 2..6 and the ring has 4
   EXPECT_FALSE(run(ring.args).ok());
@@ -156,8 +197,10 @@ TEST_P(Attention, NanOfAVisibleKeyReachesTheOutput) {
   EXPECT_TRUE(std::isnan(only.out[0]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, Attention, ::testing::ValuesIn(available_isas()),
-                         [](const auto& isa) { return std::string(to_string(isa.param)); });
+INSTANTIATE_TEST_SUITE_P(Kernels, Attention, ::testing::Combine(::testing::ValuesIn(available_isas()), ::testing::ValuesIn(kAttentionVariants)),
+                         [](const auto& p) {
+                           return std::string(to_string(std::get<0>(p.param))) + "_" + std::string(to_string(std::get<1>(p.param)));
+                         });
 
 }  // namespace
 }  // namespace plumb::kernels

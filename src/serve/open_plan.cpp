@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/geometry/attention_plan.h"
 #include "kernels/isa.h"
 #include "kv/residency.h"
 
@@ -16,17 +17,6 @@ constexpr std::int32_t kDefaultContext = 32768;
 
 // Requests that change logits share this many changes in one step, beside the most that one request alone can have.
 constexpr std::int32_t kSharedEdits = 16384;
-
-// Rows of a step whose keys workers may share out; more rows are tasks enough. Each has room for its stretches over the whole context, and for its
-// slices up to a span at which stretches are tasks enough too.
-constexpr std::int32_t kRowsInParts = 4;
-constexpr std::int64_t kSlicesInParts = 128;
-
-std::int32_t attention_places(std::int32_t context) {
-  const std::int64_t slices = kernels::attention_slices(0, context);
-  const std::int64_t stretches = kernels::attention_stretches(0, context);
-  return kRowsInParts * static_cast<std::int32_t>(std::min(slices, std::max(stretches, kSlicesInParts)));
-}
 
 Error bad_option(const char* field, std::string message, std::string value) {
   return fail(ErrorCode::invalid_argument, std::move(message), "engine options", field, std::move(value));
@@ -99,7 +89,7 @@ Result<OpenPlan> plan_open(const EngineOptions& o, const model::DecoderSpec& spe
                              .act = o.act == "q8" ? model::Act::q8 : model::Act::f32,
                              .sequences = o.max_requests,
                              .max_edits = std::max(kSharedEdits, std::min(spec.vocab, plan.context) + 2048),
-                             .attention_places = attention_places(plan.context),
+                             .attention_places = kernels::attention_places(plan.context),
                              .state_slots = plan.state_slots}));
   plan.executor = {.isa = words.isa,
                    .depth = plan.loop.entry->make(plan.loop.k)->depth(),

@@ -9,8 +9,8 @@
 // One order of summation for all kernels of a backend, so that they are bit-equal and a row's bits do not depend on which of them
 // ran, on its batch, on threads, on pages, or on how its prompt was cut into steps. Keys belong by their absolute position to slices
 // of kAttentionSlice, and slices to stretches of kAttentionStretch. A slice is walked in rising chunks with one running (m, l, o); a
-// stretch is its first slice with the others merged into it in rising order; stretches are merged in rising order into a total that
-// starts at (sink, 1, 0), or (-inf, 0, 0) without a sink. So a kernel may give slices or whole stretches of a row to different workers
+// stretch is the first of its slices that the row sees with the others merged into it in rising order; stretches are merged in rising
+// order into a total that starts at (sink, 1, 0), or (-inf, 0, 0) without a sink. What has no key (its pages are missing) adds nothing. So a kernel may give slices or whole stretches of a row to different workers
 // and merge what they found: slices where there are few keys for the workers, stretches where there are many and to keep every slice
 // apart would cost memory and a long merge at the end.
 #pragma once
@@ -48,7 +48,7 @@ struct AttentionArgs {
   std::int32_t q_heads = 0;
   std::int32_t rows = 0;
   // For kernels that share the slices or stretches of a row among workers: room for (m, l, o) of that many, over all rows of the
-  // launch. A row that finds no room is computed by one worker. Optional.
+  // launch. A row that finds no room is one task for each tile of heads. Optional.
   Ref<float> partials;                 // [partial_places][q_heads][head_dim + 8]
   std::int32_t partial_places = 0;
   // Tasks that a row's slices are shared out to by seqpar, for each KV head; set by whoever chooses the kernel, at least 1. No bit

@@ -272,9 +272,10 @@ void add_cases(KvFormat format, std::vector<ShapeCase>& cases) {
   // Slices: rows that see several, some of them without room to keep them apart.
   attention("slices", {{16, 0, 2, 64}, 8, true, 0, {{0, 255}, {1, 256}, {2, 800}, {3, 1030}}, 5, 2});
   attention("slices", {{64, 0, 1, 24}, 3, false, 0, {{0, 700}, {1, 255}}, 3, 8});
-  attention("slices without room", {{16, 0, 1, 16}, 2, true, 0, {{0, 900}, {1, 10}}, 2, 3});
+  attention("slices without room", {{16, 0, 1, 16}, 2, true, 0, {{0, 900}, {1, 10}}, 1, 3});
   attention("stretches", {{64, 0, 1, 16}, 2, true, 0, {{0, 2047}, {1, 2048}, {2, 4500}, {0, 30}}, 18, 3});
   attention("stretches without room for slices", {{64, 0, 2, 8}, 2, false, 0, {{0, 4200}}, 3, 3});
+  attention("stretches without room", {{64, 0, 1, 8}, 2, true, 0, {{0, 4500}, {1, 10}, {2, 2500}}, 1, 3});
   attention("stretches of a window", {{16, 2100, 1, 8}, 2, true, 0, {{0, 4090}, {1, 4110}}, 10, 2});
   attention("slices of a window", {{16, 300, 2, 32}, 4, true, 0, {{0, 5000}, {1, 511}, {2, 12}}, 3, 2});
   // Blocks that end with their sequence, with a run of positions, and with the batch.

@@ -16,10 +16,10 @@ constexpr std::int32_t kTasksPerWorker = 2;
 constexpr std::int64_t kAnySpan = std::int64_t{1} << 40;
 constexpr std::int64_t kLong = 8192;
 
-// Measured on AMD EPYCs (avx2 on Zen 3 and Zen 4, avx512 on Zen 4) and with more workers on a Xeon (avx512); docs/BENCHMARKS.md has the figures.
-// Single rows, spans of 512, 2,048, 8,192, 32,768 and 131,072, with 1 to 16 workers: stretches are level with whole rows or ahead from 8,192
-// on, and with slices from where there is one for each worker. Blocks of 64, spans of 256, 2,048 and 16,384: tiled is ahead or level in every
-// form.
+// docs/BENCHMARKS.md has the figures. Single rows by one and two workers, f16, 512 to 131,072 keys, on an EPYC of Zen 4, both sets: stretches are
+// level with whole rows or ahead from 8,192 keys on. By up to 16 workers of a Xeon, avx512, 16/4 and 64/8 heads: stretches are ahead of slices where
+// there is one for each worker. Whole rows, f32, f16 and q8, 256 and 2,048 keys, on EPYCs of Zen 3 (avx2) and Zen 4 (avx512). Blocks of 64 rows
+// there too, and f16 at 16,384 keys: tiled is ahead or within 5% of whole rows. Taken over from single rows: several requests that decode together.
 constexpr AttentionRow kRows[] = {
     {device::Backend::cpu, Isa::avx2, 64, 8, 2, 1, kLong, grouped, seqpar, tiled},
     {device::Backend::cpu, Isa::avx2, 64, 8, 2, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
@@ -58,22 +58,27 @@ Result<AttentionRequest> parse_attention(const std::string& text) {
 
 namespace {
 
-// Pieces that `keys` neighbouring keys are cut in, at most: they need not begin with one.
-std::int64_t pieces(std::int64_t keys, std::int64_t each) { return (keys + each - 2) / each + 1; }
-
-// `wanted` and where there is no room for it, the next best. `parts`: tasks of seqpar.
+// `wanted` if there is room for it, else the next best. `parts`: tasks of seqpar.
 AttentionChoice with_room(AttentionVariant wanted, std::int64_t parts, const AttentionShape& shape) {
-  if (wanted == seqpar && pieces(shape.span, kAttentionSlice) <= shape.places) {
-    const auto count = static_cast<std::int32_t>(std::min(parts, (shape.span + kAttentionSlice - 1) / kAttentionSlice));
+  if (wanted == seqpar && shape.slices <= shape.places) {
+    const auto count = static_cast<std::int32_t>(std::min(parts, shape.slices));
     return {seqpar, count, count};
   }
-  if ((wanted == seqpar || wanted == seqpar_long) && pieces(shape.span, kAttentionStretch) <= shape.places) {
-    return {seqpar_long, 1, static_cast<std::int32_t>((shape.span + kAttentionStretch - 1) / kAttentionStretch)};
-  }
-  return {wanted == seqpar || wanted == seqpar_long ? grouped : wanted, 1, 1};
+  if (wanted != seqpar && wanted != seqpar_long) return {wanted, 1, 1};
+  // One stretch is a whole row.
+  if (shape.stretches >= 2 && shape.stretches <= shape.places) return {seqpar_long, 1, static_cast<std::int32_t>(shape.stretches)};
+  return {grouped, 1, 1};
 }
 
 }  // namespace
+
+std::int32_t attention_places(std::int32_t context) {
+  constexpr std::int64_t kRowsInParts = 4;
+  constexpr std::int64_t kSlicesInParts = 128;
+  const std::int64_t slices = attention_slices(0, context - 1);
+  const std::int64_t stretches = attention_stretches(0, context - 1);
+  return static_cast<std::int32_t>(kRowsInParts * std::min(slices, std::max(stretches, kSlicesInParts)));
+}
 
 AttentionChoice plan_attention(const AttentionRequest& request, const AttentionShape& shape) {
   if (request.kind == AttentionRequest::Kind::off) return {serial, 1, 1};
@@ -86,8 +91,8 @@ AttentionChoice plan_attention(const AttentionRequest& request, const AttentionS
   if (shape.rows >= kBlockRowsMeasured * std::max(shape.sequences, 1)) return {row->block, 1, 1};
   const std::int64_t tasks = std::int64_t{shape.rows} * shape.kv_heads;
   const std::int64_t wanted = std::int64_t{kTasksPerWorker} * shape.workers;
-  if (tasks >= wanted || shape.span <= kAttentionSlice) return with_room(row->one, 1, shape);
-  // Stretches are tasks enough when each worker gets one: they gain more by what they do not merge than they lose by waiting.
+  if (tasks >= wanted || shape.slices < 2) return with_room(row->one, 1, shape);
+  // Stretches are tasks enough when each worker gets a whole one: they gain more by what they do not merge than they lose by waiting.
   const bool enough = tasks * (shape.span / kAttentionStretch) >= shape.workers;
   return with_room(row->shared == seqpar_long && !enough ? seqpar : row->shared, (wanted + tasks - 1) / tasks, shape);
 }

@@ -1,4 +1,5 @@
-// Which attention kernel runs: a choice by geometry, from rows measured with ladders/attention_decode (docs/BENCHMARKS.md). No model names.
+// Which attention kernel runs: a choice by geometry, from rows measured with ladders/attention_decode, attention_parts and
+// attention_prefill (docs/BENCHMARKS.md). No model names.
 //
 // All attention kernels of a backend have the same bits (api/attention.h), so the choice may look at the whole launch.
 #pragma once
@@ -23,7 +24,7 @@ struct AttentionRequest {
   enum class Kind : std::uint8_t {
     automatic,  // the measured rows decide
     off,        // serial
-    parts,      // seqpar, each row's slices shared out to `parts` tasks; where there is no room for them all, seqpar_long
+    parts,      // seqpar, each row's slices shared out to at most `parts` tasks; without room for them seqpar_long, without room for that grouped
   };
   Kind kind = Kind::automatic;
   std::int32_t parts = 0;
@@ -42,7 +43,10 @@ struct AttentionShape {
   std::int32_t sequences = 0;  // different ones among the rows
   std::int64_t span = 0;       // most keys that a row sees
   std::int32_t workers = 1;
-  std::int64_t places = 0;     // for slices or stretches of a row to be kept apart (AttentionArgs::partials)
+  // Of a row, the most: slices and stretches that it sees. And places for each row to keep them apart (AttentionArgs::partials).
+  std::int64_t slices = 0;
+  std::int64_t stretches = 0;
+  std::int64_t places = 0;
 };
 
 // A measured row: for this geometry and spans in [from, to), `one` is the fastest for launches with few rows of a sequence, `shared` for those
@@ -60,9 +64,13 @@ std::span<const AttentionRow> attention_rows();
 struct AttentionChoice {
   AttentionVariant variant = AttentionVariant::serial;
   std::int32_t parts = 1;
-  // Tasks that a row's keys of one KV head are cut in; 0: refused, no row was measured for the geometry and serial runs.
+  // Tasks that a row's keys of one KV head are cut in, at most; 0: refused, no row was measured for the geometry and serial runs.
   std::int32_t slices = 1;
 };
+// Places that an engine keeps for texts of up to `context` tokens: four rows of a step have room for their stretches over the whole context,
+// and for their slices up to a span at which stretches are tasks enough too. More rows, which are tasks themselves, divide the same room.
+std::int32_t attention_places(std::int32_t context);
+
 AttentionChoice plan_attention(const AttentionRequest& request, const AttentionShape& shape);
 
 // The kernel of a variant for these arguments, of at most `isa`; null when the table has none.

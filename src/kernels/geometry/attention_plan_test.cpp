@@ -6,7 +6,17 @@ namespace plumb::kernels {
 namespace {
 
 AttentionShape moe(std::int32_t rows, std::int64_t span, std::int32_t workers) {
-  return {.isa = Isa::avx2, .head_dim = 64, .q_heads = 16, .kv_heads = 4, .rows = rows, .sequences = 1, .span = span, .workers = workers, .places = 129};
+  return {.isa = Isa::avx2,
+          .head_dim = 64,
+          .q_heads = 16,
+          .kv_heads = 4,
+          .rows = rows,
+          .sequences = 1,
+          .span = span,
+          .workers = workers,
+          .slices = attention_slices(0, span - 1),
+          .stretches = attention_stretches(0, span - 1),
+          .places = 128};
 }
 
 TEST(AttentionPlan, RequestsAreUnsetAutoOffOrANumber) {
@@ -62,6 +72,21 @@ TEST(AttentionPlan, StretchesAreSharedOutOfLongSpans) {
   EXPECT_EQ(plan_attention({}, batch).variant, AttentionVariant::seqpar_long);
 }
 
+// Whatever the context, its last keys are shared out like the others, for up to four rows.
+TEST(AttentionPlan, AnEngineKeepsRoomForItsWholeContext) {
+  for (const std::int32_t context : {1, 256, 257, 2000, 8192, 8300, 32768, 131072, 300000}) {
+    for (std::int32_t rows = 1; rows <= 4; ++rows) {
+      AttentionShape shape = moe(rows, context, 64);
+      shape.sequences = rows;
+      shape.places = attention_places(context) / rows;
+      EXPECT_GE(shape.places, shape.stretches) << context << " " << rows;
+      EXPECT_GE(shape.places, std::min<std::int64_t>(shape.slices, 128)) << context << " " << rows;
+      if (context <= 256) continue;
+      EXPECT_GT(plan_attention({}, shape).slices, 1) << context << " " << rows;
+    }
+  }
+}
+
 TEST(AttentionPlan, WhatHasNoRoomIsNotKeptApart) {
   // Slices have none, with workers enough for them: stretches.
   EXPECT_EQ(plan_attention({}, moe(1, 131072, 512)).variant, AttentionVariant::seqpar_long);
@@ -71,6 +96,11 @@ TEST(AttentionPlan, WhatHasNoRoomIsNotKeptApart) {
   EXPECT_EQ(plan_attention({}, tight).variant, AttentionVariant::grouped);
   EXPECT_EQ(plan_attention({}, tight).slices, 1);
   EXPECT_EQ(plan_attention({AttentionRequest::Kind::parts, 6}, tight).variant, AttentionVariant::grouped);
+  AttentionShape shorter = moe(1, 700, 64);  // one stretch: nothing to share out
+  shorter.places = 2;
+  EXPECT_EQ(plan_attention({}, shorter).variant, AttentionVariant::grouped);
+  shorter.places = 3;
+  EXPECT_EQ(plan_attention({}, shorter).variant, AttentionVariant::seqpar);
 }
 
 TEST(AttentionPlan, RequestsOverrideTheTable) {
@@ -95,11 +125,12 @@ TEST(AttentionPlan, EveryRowNamesKernelsThatExist) {
   // Every span of a geometry falls into one row.
   for (const AttentionRow& row : attention_rows()) {
     EXPECT_LT(row.from, row.to);
-    for (const std::int64_t span : {row.from, row.to - 1}) {
+    for (const std::int64_t span : {std::int64_t{1}, row.from, row.to - 1, row.to, std::int64_t{1} << 39}) {
+      if (span >= std::int64_t{1} << 40) continue;
       int rows = 0;
       for (const AttentionRow& other : attention_rows()) {
-        rows += other.isa == row.isa && other.head_dim == row.head_dim && other.q_heads == row.q_heads && other.kv_heads == row.kv_heads &&
-                other.from <= span && span < other.to;
+        rows += other.backend == row.backend && other.isa == row.isa && other.head_dim == row.head_dim && other.q_heads == row.q_heads &&
+                other.kv_heads == row.kv_heads && other.from <= span && span < other.to;
       }
       EXPECT_EQ(rows, 1) << span;
     }

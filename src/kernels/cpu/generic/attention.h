@@ -20,7 +20,7 @@ struct Merged {
   float largest[kHeadTile];
   float total[kHeadTile];
 
-  // The first slice of a stretch, whose o stays where it is: what adding it to (-inf, 0, 0) would give.
+  // The first slice of a stretch, whose o stays where it is: what adding it to (-inf, 0, 0) would give, but for the sign of a zero.
   void start(const HeadTile& slice) {
     std::memcpy(largest, slice.largest, sizeof largest);
     std::memcpy(total, slice.total, sizeof total);

@@ -6,7 +6,7 @@
 //                workers do while the others wait.
 //
 // Tasks of one part of a row follow each other, head by head: the heads of a page lie side by side, and workers that walk them at the same time
-// find the memory's own pages open (a tenth faster than workers far apart; ladders/attention_parts).
+// read memory faster than workers far apart (by up to a tenth; ladders/attention_parts).
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
@@ -29,7 +29,7 @@ inline void store_partial(const AttentionArgs& a, std::int64_t place, const Head
 // Places for each row.
 inline std::int64_t partial_room(const AttentionArgs& a) { return a.partials && a.rows > 0 ? a.partial_places / a.rows : 0; }
 
-// Can what a row needs be kept apart? False also when its position is out of bounds; nothing is counted.
+// Can what a row needs be kept apart? False also when its position is negative; other bounds are view_row's. Nothing is counted.
 inline bool splits(const AttentionArgs& a, std::int64_t row, std::int64_t room, std::int64_t (*places)(std::int64_t first, std::int64_t position)) {
   const std::int64_t position = a.positions[row];
   return position >= 0 && places(kv_first_visible(a.kv, position), position) <= room;

@@ -6,7 +6,7 @@
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // Rows of a block: enough to share the finding and converting of a chunk; few enough that 2,048 rows are 128 tasks a KV head, and
-// that the block's accumulators (16 x 8 x 64 floats are 32 KiB) and the chunk stay in the second-level cache.
+// that the block's accumulators (twice 16 x 8 x 64 floats, 64 KiB) and the chunk stay in the second-level cache.
 inline constexpr int kBlockRows = 16;
 
 // Worker scratch of a block.
