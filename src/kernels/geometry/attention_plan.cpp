@@ -13,31 +13,21 @@ constexpr std::string_view kNames[] = {"serial", "grouped", "seqpar", "seqpar_lo
 // With fewer tasks than this for each worker, one that is late is waited for; slices even that out.
 constexpr std::int32_t kTasksPerWorker = 2;
 
-constexpr std::int64_t kAnySpan = std::int64_t{1} << 40;
-constexpr std::int64_t kLong = 8192;
-
 // docs/BENCHMARKS.md has the figures. Single rows by one and two workers, f16, 512 to 131,072 keys, on an EPYC of Zen 4, both sets: stretches are
 // level with whole rows or ahead from 8,192 keys on. By up to 16 workers of a Xeon, both sets: stretches are ahead of slices where there is one
-// for each worker. Whole rows, f32, f16 and q8, 256 and 2,048 keys, on EPYCs of Zen 3 (avx2) and Zen 4 (avx512). Blocks of 64 rows
-// there too, and f16 at 16,384 keys: tiled is ahead or within 5% of whole rows. Several
-// requests that decode together take what single rows take: eight were a tenth faster by stretches.
+// for each worker. Whole rows, f32, f16 and q8, 256 and 2,048 keys, on EPYCs of Zen 3 (avx2) and Zen 4 (avx512). Blocks of 64 rows there too, and
+// f16 at 16,384 keys: tiled is ahead or within 5% of whole rows. Several requests that decode together take what single rows take: eight were a
+// tenth faster by stretches. All geometries came out the same.
+constexpr AttentionBucket kBuckets[] = {{8192, grouped, seqpar, tiled}, {kAnySpan, seqpar_long, seqpar_long, tiled}};
 constexpr AttentionRow kRows[] = {
-    {device::Backend::cpu, Isa::avx2, 64, 8, 2, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx2, 64, 8, 2, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
-    {device::Backend::cpu, Isa::avx2, 64, 16, 4, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx2, 64, 16, 4, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
-    {device::Backend::cpu, Isa::avx2, 64, 64, 8, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx2, 64, 64, 8, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
-    {device::Backend::cpu, Isa::avx2, 128, 32, 8, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx2, 128, 32, 8, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
-    {device::Backend::cpu, Isa::avx512, 64, 8, 2, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx512, 64, 8, 2, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
-    {device::Backend::cpu, Isa::avx512, 64, 16, 4, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx512, 64, 16, 4, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
-    {device::Backend::cpu, Isa::avx512, 64, 64, 8, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx512, 64, 64, 8, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
-    {device::Backend::cpu, Isa::avx512, 128, 32, 8, 1, kLong, grouped, seqpar, tiled},
-    {device::Backend::cpu, Isa::avx512, 128, 32, 8, kLong, kAnySpan, seqpar_long, seqpar_long, tiled},
+    {device::Backend::cpu, Isa::avx2, 64, 8, 2, kBuckets},
+    {device::Backend::cpu, Isa::avx2, 64, 16, 4, kBuckets},
+    {device::Backend::cpu, Isa::avx2, 64, 64, 8, kBuckets},
+    {device::Backend::cpu, Isa::avx2, 128, 32, 8, kBuckets},
+    {device::Backend::cpu, Isa::avx512, 64, 8, 2, kBuckets},
+    {device::Backend::cpu, Isa::avx512, 64, 16, 4, kBuckets},
+    {device::Backend::cpu, Isa::avx512, 64, 64, 8, kBuckets},
+    {device::Backend::cpu, Isa::avx512, 128, 32, 8, kBuckets},
 };
 
 }  // namespace
@@ -86,16 +76,17 @@ AttentionChoice plan_attention(const AttentionRequest& request, const AttentionS
   if (request.kind == AttentionRequest::Kind::parts) return with_room(seqpar, request.parts, shape);
   const auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const AttentionRow& r) {
     return r.backend == shape.backend && r.isa == shape.isa && r.head_dim == shape.head_dim && r.q_heads == shape.q_heads &&
-           r.kv_heads == shape.kv_heads && r.from <= shape.span && shape.span < r.to;
+           r.kv_heads == shape.kv_heads;
   });
   if (row == std::end(kRows)) return {serial, 1, 0};
-  if (shape.rows >= kBlockRowsMeasured * std::max(shape.sequences, 1)) return {row->block, 1, 1};
+  const AttentionBucket& bucket = *std::find_if(row->buckets.begin(), row->buckets.end(), [&](const AttentionBucket& b) { return shape.span < b.to; });
+  if (shape.rows >= kBlockRowsMeasured * std::max(shape.sequences, 1)) return {bucket.block, 1, 1};
   const std::int64_t tasks = std::int64_t{shape.rows} * shape.kv_heads;
   const std::int64_t wanted = std::int64_t{kTasksPerWorker} * shape.workers;
-  if (tasks >= wanted || shape.slices < 2) return with_room(row->one, 1, shape);
+  if (tasks >= wanted || shape.slices < 2) return with_room(bucket.one, 1, shape);
   // Stretches are tasks enough when each worker gets a whole one: they gain more by what they do not merge than they lose by waiting.
   const bool enough = tasks * (shape.span / kAttentionStretch) >= shape.workers;
-  return with_room(row->shared == seqpar_long && !enough ? seqpar : row->shared, (wanted + tasks - 1) / tasks, shape);
+  return with_room(bucket.shared == seqpar_long && !enough ? seqpar : bucket.shared, (wanted + tasks - 1) / tasks, shape);
 }
 
 const KernelEntry* attention_kernel(AttentionVariant variant, const void* args, device::Backend backend, Isa isa) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,15 +50,20 @@ struct AttentionShape {
   std::int64_t places = 0;
 };
 
-// A measured row: for this geometry and spans in [from, to), `one` is the fastest for launches with few rows of a sequence, `shared` for those
-// with fewer tasks than the workers need, and `block` for those with at least kBlockRowsMeasured rows of each sequence.
+// For spans below `to` (and not below the bucket before): `one` is the fastest for launches with few rows of a sequence, `shared` for those with
+// fewer tasks than the workers need, and `block` for those with at least kBlockRowsMeasured rows of each sequence.
+struct AttentionBucket {
+  std::int64_t to;
+  AttentionVariant one, shared, block;
+};
+// A measured row: what to run for this geometry. Buckets by rising `to`, the last without an end (kAnySpan).
 struct AttentionRow {
   device::Backend backend;
   Isa isa;
   std::int32_t head_dim, q_heads, kv_heads;
-  std::int64_t from, to;
-  AttentionVariant one, shared, block;
+  std::span<const AttentionBucket> buckets;
 };
+inline constexpr std::int64_t kAnySpan = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int32_t kBlockRowsMeasured = 8;
 std::span<const AttentionRow> attention_rows();
 

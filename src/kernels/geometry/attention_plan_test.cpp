@@ -42,7 +42,7 @@ TEST(AttentionPlan, AGeometryThatWasNotMeasuredIsARefusalAndSerial) {
 
 TEST(AttentionPlan, RowsOfTheTableSayWhatRuns) {
   EXPECT_EQ(plan_attention({}, moe(1, 2000, 2)).variant, AttentionVariant::grouped);
-  EXPECT_EQ(plan_attention({}, moe(256, 2000, 2)).variant, attention_rows()[0].block);
+  EXPECT_EQ(plan_attention({}, moe(256, 2000, 2)).variant, attention_rows()[0].buckets[0].block);
   // Eight requests that decode together are not a block.
   AttentionShape batch = moe(8, 2000, 2);
   batch.sequences = 8;
@@ -122,17 +122,17 @@ TEST(AttentionPlan, EveryRowNamesKernelsThatExist) {
       }
     }
   }
-  // Every span of a geometry falls into one row.
+  // Every span of a geometry falls into one bucket, and a geometry has one row.
   for (const AttentionRow& row : attention_rows()) {
-    EXPECT_LT(row.from, row.to);
-    for (const std::int64_t span : {std::int64_t{1}, row.from, row.to - 1, row.to, std::int64_t{1} << 39}) {
-      if (span >= std::int64_t{1} << 40) continue;
-      int rows = 0;
-      for (const AttentionRow& other : attention_rows()) {
-        rows += other.backend == row.backend && other.isa == row.isa && other.head_dim == row.head_dim && other.q_heads == row.q_heads &&
-                other.kv_heads == row.kv_heads && other.from <= span && span < other.to;
-      }
-      EXPECT_EQ(rows, 1) << span;
+    std::int64_t below = 0;
+    for (const AttentionBucket& bucket : row.buckets) {
+      EXPECT_LT(below, bucket.to);
+      below = bucket.to;
+    }
+    EXPECT_EQ(below, kAnySpan);
+    for (const AttentionRow& other : attention_rows()) {
+      EXPECT_FALSE(&other != &row && other.backend == row.backend && other.isa == row.isa && other.head_dim == row.head_dim &&
+                   other.q_heads == row.q_heads && other.kv_heads == row.kv_heads);
     }
   }
 }
