@@ -42,6 +42,9 @@ TEST(AttentionPlan, AGeometryThatWasNotMeasuredIsARefusalAndSerial) {
 
 TEST(AttentionPlan, RowsOfTheTableSayWhatRuns) {
   EXPECT_EQ(plan_attention({}, moe(1, 2000, 2)).variant, AttentionVariant::grouped);
+  // Buckets change where they were measured to.
+  EXPECT_EQ(plan_attention({}, moe(1, 8191, 2)).variant, AttentionVariant::grouped);
+  EXPECT_EQ(plan_attention({}, moe(1, 8192, 2)).variant, AttentionVariant::seqpar_long);
   EXPECT_EQ(plan_attention({}, moe(256, 2000, 2)).variant, attention_rows()[0].buckets[0].block);
   // Eight requests that decode together are not a block.
   AttentionShape batch = moe(8, 2000, 2);
