@@ -331,6 +331,25 @@ TEST(EngineDiag, NamesKernelLayerAndBuffer) {
   EXPECT_NE(said.find("buffer "), std::string::npos) << said;
 }
 
+// Who does a launch is decided by what it declares (device/cpu/cpu_buffer.cpp), so attention's keys must be in it: 32 tokens decoded behind 200
+// positions declare what those positions cost, to the byte.
+TEST(EngineCost, StepsDeclareWhatTheirPositionsCost) {
+  Engine engine = open();
+  const auto declared_by = [&](std::int32_t tokens) {
+    const device::Cost before = engine.impl().queue().counters().declared;
+    const auto end = engine.generate({.prompt_ids = heldout(0, 200), .max_tokens = tokens, .ignore_eos = true});
+    EXPECT_TRUE(end.ok()) << end.error().to_string();
+    const device::Cost after = engine.impl().queue().counters().declared;
+    return device::Cost{after.bytes_read - before.bytes_read, after.bytes_written - before.bytes_written, after.flops - before.flops};
+  };
+  const device::Cost prompt = declared_by(1);
+  const device::Cost all = declared_by(33);
+  device::Cost expected;
+  for (std::int32_t position = 200; position < 232; ++position) expected += engine.impl().executor().declared_cost(position);
+  EXPECT_EQ(all.bytes_read - prompt.bytes_read, expected.bytes_read);
+  EXPECT_EQ(all.flops - prompt.flops, expected.flops);
+}
+
 TEST(EngineRoute, CountsPositionsOfEveryPhase) {
   Engine engine = open({.chunk_rows = 16});
   ask(engine, {.prompt_ids = heldout(0, 40), .max_tokens = 5, .ignore_eos = true});

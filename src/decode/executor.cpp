@@ -322,7 +322,12 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
     bound.cost = bound.phase.op->cost(bound.phase.args.data());
     bound.rows = rows;
   }
-  const std::size_t variant = bound.attention != nullptr ? choose_attention(bound, plan) : 0;
+  device::Cost cost = bound.cost;
+  std::size_t variant = 0;
+  if (bound.attention != nullptr) {
+    variant = choose_attention(bound, plan);
+    cost += bound.span_cost;
+  }
   KernelUse& used = bound.uses[variant];
   used.use.rows += static_cast<std::uint64_t>(rows);
   ++used.use.steps;
@@ -336,7 +341,7 @@ Status Executor::encode_phase(device::Recorder& recorder, Bound& bound, const St
   return recorder.launch({.kernel = &used.kernel->kernel,
                           .args = bound.phase.args.data(),
                           .args_bytes = bound.phase.op->args_bytes,
-                          .cost = bound.cost,
+                          .cost = cost,
                           .tag = {bound.phase.op->name, bound.phase.phase_class, bound.phase.layer},
                           .operands = staging_operands_});
 }

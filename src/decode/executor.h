@@ -115,7 +115,8 @@ class Executor {
     kernels::Phase phase;
     const kernels::KernelEntry* kernel = nullptr;
     std::int32_t rows = -1;  // the count `phase` and `cost` stand for
-    device::Cost cost;
+    device::Cost cost;       // but for what attention's positions add,
+    device::Cost span_cost;  // which is this in the present step
     // By variant where the phase is attention (`attention`), else only the first.
     std::array<KernelUse, kVariants> uses;
     kernels::AttentionArgs* attention = nullptr;  // the arguments in `phase`

@@ -17,10 +17,12 @@ std::size_t Executor::choose_attention(Bound& bound, const StepPlan& plan) {
                                 .workers = queue_.info().threads,
                                 .places = args.partials ? args.partial_places / std::max(rows, 1) : 0};
   std::int32_t last = -1;
+  std::int64_t keys = 0;
   for (const kernels::Row& row : plan.batch.rows) {
     const std::int64_t position = row.position.value;
     const std::int64_t first = kernels::kv_first_visible(args.kv, position);
     shape.span = std::max(shape.span, position - first + 1);
+    keys += position - first + 1;
     shape.slices = std::max(shape.slices, kernels::attention_slices(first, position));
     shape.stretches = std::max(shape.stretches, kernels::attention_stretches(first, position));
     if (row.sequence != last) ++shape.sequences;
@@ -36,6 +38,7 @@ std::size_t Executor::choose_attention(Bound& bound, const StepPlan& plan) {
   use.refused += choice.slices == 0 ? 1 : 0;
   use.slices = std::max(use.slices, choice.slices);
   args.parts = choice.parts;
+  bound.span_cost = kernels::attention_span_cost(args, static_cast<std::uint64_t>(keys));
   return variant;
 }
 

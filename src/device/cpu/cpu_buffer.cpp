@@ -10,6 +10,24 @@ namespace {
 
 constexpr std::uint64_t kDataAlignment = 16;  // of arguments; what operator new gives
 
+// What the first worker does alone: for this much the others would cost more by being waited for (up to a microsecond and a half where
+// two workers' caches are far apart) than they help. A row's small ops are such, one after the other, without a barrier in between.
+constexpr std::uint64_t kSoloCopyBytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t kSoloLaunchBytes = std::uint64_t{40} << 10;
+constexpr std::uint64_t kSoloFlops = std::uint64_t{64} << 10;
+
+// A launch that declares nothing is not known to be small.
+bool is_solo(const Cost& cost) {
+  const std::uint64_t bytes = cost.bytes_read + cost.bytes_written;
+  return bytes != 0 && bytes <= kSoloLaunchBytes && cost.flops <= kSoloFlops;
+}
+
+bool overlaps(const std::byte* destination, const std::byte* source, std::uint64_t bytes) {
+  const auto d = reinterpret_cast<std::uintptr_t>(destination);
+  const auto s = reinterpret_cast<std::uintptr_t>(source);
+  return d < s + bytes && s < d + bytes;
+}
+
 bool inside(const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
   return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
 }
@@ -72,6 +90,7 @@ Status CpuBuffer::launch(const Launch& launch) {
   }
   Command command;
   command.kind = Command::Kind::launch;
+  command.solo = is_solo(launch.cost);
   command.launch = static_cast<std::int32_t>(launches_.size());
   command.entry = reinterpret_cast<CpuKernelFn>(const_cast<void*>(launch.kernel->entry));
   command.data = append(launch.args, launch.args_bytes);
@@ -93,6 +112,7 @@ Status CpuBuffer::upload(Buffer destination, std::uint64_t offset, std::span<con
   }
   Command command;
   command.kind = Command::Kind::upload;
+  command.solo = bytes.size() <= kSoloCopyBytes;
   command.data = append(bytes.data(), bytes.size());
   command.destination = destination.address + offset;
   command.bytes = bytes.size();
@@ -110,6 +130,7 @@ Status CpuBuffer::copy(Buffer destination, std::uint64_t destination_offset, Buf
   command.kind = Command::Kind::copy;
   command.destination = destination.address + destination_offset;
   command.source = source.address + source_offset;
+  command.solo = bytes <= kSoloCopyBytes || overlaps(command.destination, command.source, bytes);
   command.bytes = bytes;
   commands_.push_back(command);
   return {};
@@ -119,11 +140,22 @@ Status CpuBuffer::fill(Buffer destination, std::uint64_t offset, std::uint64_t b
   if (!inside(destination, offset, bytes)) return reject(outside("fill", "destination", destination, offset, bytes));
   Command command;
   command.kind = Command::Kind::fill;
+  command.solo = bytes <= kSoloCopyBytes;
   command.value = value;
   command.destination = destination.address + offset;
   command.bytes = bytes;
   commands_.push_back(command);
   return {};
+}
+
+bool CpuBuffer::chained(std::size_t index) const {
+  if (index + 1 == commands_.size()) return false;
+  const Command& here = commands_[index];
+  const Command& next = commands_[index + 1];
+  if (!here.solo || !next.solo) return false;
+  if (here.kind != Command::Kind::launch && next.kind != Command::Kind::launch) return true;
+  const bool injected = injected_.fail_launch >= 0 || injected_.bad_index_launch >= 0 || injected_.non_finite_launch >= 0;
+  return !timing_ && !one_by_one_ && !injected;
 }
 
 Status CpuBuffer::wait() {

@@ -22,6 +22,7 @@ class CpuCore;
 struct Command {
   enum class Kind : std::uint8_t { launch, upload, copy, fill };
   Kind kind = Kind::launch;
+  bool solo = false;           // done by the first worker alone
   std::byte value{};           // fill
   std::int32_t launch = -1;    // index among the launches of the buffer
   CpuKernelFn entry = nullptr; // launch
@@ -81,6 +82,8 @@ class CpuBuffer final : public Recorder, public CompletionState {
 
   // The launch's arguments or the upload's bytes.
   const std::byte* data(const Command& command) const { return data_.data() + command.data; }
+  // Whether the first worker goes from command `index` to the next by itself. Not past a launch that is to be looked at when it ends.
+  bool chained(std::size_t index) const;
   std::uint64_t append(const void* bytes, std::size_t size);
   Status reject(Error error);
 

@@ -75,6 +75,8 @@ class CpuCore : public std::enable_shared_from_this<CpuCore> {
   // At a barrier, by the last worker.
   void before_first(CpuBuffer& buffer);
   void after_command(CpuBuffer& buffer, std::size_t index);
+  // When no launch runs, by one thread: nothing of the next one is taken, and what the last one counted is seen.
+  void between_launches(CpuBuffer& buffer);
   // True when the buffer must not go on with command `index`; it has then been completed.
   bool stopped(CpuBuffer& buffer, std::size_t index);
   void end(CpuBuffer& buffer);

@@ -24,8 +24,8 @@ struct FaultSink {
   void fold();
 };
 
-// What one worker thread knows while it runs its part of a launch. All workers of the queue call the kernel; a kernel splits
-// its *outputs* among them and never a reduction, so results do not depend on the number of threads.
+// What one worker thread knows while it runs its part of a launch. All workers of the queue call the kernel, or one calls a small one as
+// if it were the only worker; a kernel splits its *outputs* among them and never a reduction, so results do not depend on the number of threads.
 class Worker {
  public:
   // `launch`: the index of the launch in its buffer, for reports.

@@ -6,24 +6,6 @@
 #include "device/cpu/cpu_core.h"
 
 namespace plumb::device {
-namespace {
-
-// A host command up to this size is done by the first worker alone, and a run of them without a barrier in between: the
-// handful of small uploads at the head of a step costs one barrier.
-constexpr std::uint64_t kSoloBytes = std::uint64_t{64} << 10;
-
-bool overlaps(const Command& command) {
-  const auto d = reinterpret_cast<std::uintptr_t>(command.destination);
-  const auto s = reinterpret_cast<std::uintptr_t>(command.source);
-  return d < s + command.bytes && s < d + command.bytes;
-}
-
-bool solo(const Command& command) {
-  if (command.kind == Command::Kind::launch) return false;
-  return command.bytes <= kSoloBytes || (command.kind == Command::Kind::copy && overlaps(command));
-}
-
-}  // namespace
 
 CpuCore::Context CpuCore::context(int index) const {
   return {index, {scratch_.base() + static_cast<std::size_t>(index) * kWorkerScratchBytes, kWorkerScratchBytes}, {}, {}};
@@ -51,27 +33,27 @@ void CpuCore::execute(CpuBuffer& buffer, Context& mine) {
   barrier_.arrive(mine.index, mine.between_launches, [&] { before_first(buffer); });
   // stop_ is constant between barriers; the buffer is not touched once it is set.
   for (std::size_t i = 0; !stop_ && i < count; ++i) {
-    const Command& command = buffer.commands_[i];
-    run_command(buffer, command, mine);
-    const bool alone = solo(command);
-    if (alone && i + 1 < count && solo(buffer.commands_[i + 1])) continue;
+    run_command(buffer, buffer.commands_[i], mine);
+    if (buffer.chained(i)) {
+      if (mine.index == 0) between_launches(buffer);
+      continue;
+    }
     barrier_.arrive(mine.index, mine.between_launches, [&] { after_command(buffer, i); });
   }
 }
 
 void CpuCore::run_command(const CpuBuffer& buffer, const Command& command, const Context& mine) {
+  if (command.solo && mine.index != 0) return;
   if (command.kind == Command::Kind::launch) {
     // The workers share the sink on purpose: it has its own lock.
     auto& faults = const_cast<FaultSink&>(buffer.faults_);
-    Worker worker(mine.index, info_.threads, mine.scratch, &ticket_, &runs_, &faults, command.launch);
+    Worker worker(mine.index, command.solo ? 1 : info_.threads, mine.scratch, &ticket_, &runs_, &faults, command.launch);
     command.entry(buffer.data(command), worker);
     return;
   }
   std::uint64_t lo = 0;
   std::uint64_t hi = command.bytes;
-  if (solo(command)) {
-    if (mine.index != 0) return;
-  } else {
+  if (!command.solo) {
     const Worker share(mine.index, info_.threads, {}, nullptr, nullptr, nullptr, -1);
     const auto [first, last] = share.share(static_cast<std::int64_t>(command.bytes), 4096);
     lo = static_cast<std::uint64_t>(first);
@@ -88,8 +70,7 @@ void CpuCore::run_command(const CpuBuffer& buffer, const Command& command, const
 
 void CpuCore::before_first(CpuBuffer& buffer) {
   stop_ = false;
-  ticket_.store(0, std::memory_order_relaxed);
-  runs_.next_launch();
+  between_launches(buffer);
   if (buffer.timing_) last_stamp_ns_ = monotonic_ns();
   const CpuBuffer* before = static_cast<const CpuBuffer*>(buffer.after_.state());
   if (!buffer.recording_.ok()) {
@@ -152,12 +133,16 @@ bool CpuCore::stopped(CpuBuffer& buffer, std::size_t index) {
   return false;
 }
 
-void CpuCore::after_command(CpuBuffer& buffer, std::size_t index) {
-  const Command& command = buffer.commands_[index];
+void CpuCore::between_launches(CpuBuffer& buffer) {
   ticket_.store(0, std::memory_order_relaxed);
   runs_.next_launch();
-  if (command.launch >= 0) inject_after(buffer, command.launch);
   buffer.faults_.fold();
+}
+
+void CpuCore::after_command(CpuBuffer& buffer, std::size_t index) {
+  const Command& command = buffer.commands_[index];
+  if (command.launch >= 0) inject_after(buffer, command.launch);
+  between_launches(buffer);
   if (buffer.timing_) {
     const std::uint64_t now = monotonic_ns();
     if (command.launch >= 0) {
