@@ -120,6 +120,10 @@ TEST(Check, BlamesTheFieldAndSaysWhatItFound) {
   EXPECT_TRUE(check(a).ok());
   a.weight.row_stride = 48;
   refuses(a, "weight.row_stride", "48");
+  a.weight.row_stride = 64;  // another matrix's groups between
+  refuses(a, "weight.scale_row_stride", "2");
+  a.weight.scale_row_stride = 4;
+  EXPECT_TRUE(check(a).ok());
 
   RouteArgs route{.experts = {0, kHostSlot, 0}, .weights = {0, kHostSlot, 0}, .logits = {0, kHostSlot, 0}, .expert_count = 4,
                   .top_k = 5, .rows = 1};

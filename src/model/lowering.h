@@ -78,6 +78,10 @@ class Lowering {
   WeightView place_whole(const MatrixWeight& w);
   // The view that a product multiplies by: packed at load where it takes q8 rows, as stored elsewhere.
   Result<WeightView> operand(const MatrixWeight& w);
+  // The views of two matrices that one product reads together; packed, they share their memory group by group.
+  Result<std::pair<WeightView, WeightView>> operands(const MatrixWeight& a, const MatrixWeight& b);
+  // `w` as the matrix number `turn` of `interleaved` in a slot, whose scales lie from `scales_at` on.
+  Result<WeightView> packed(const MatrixWeight& w, SlotId slot, std::uint64_t scales_at, std::int32_t interleaved, std::int32_t turn);
 
   // Products.
   bool takes_q8(const MatrixWeight& w) const { return limits_.act == Act::q8 && packed_format(w.view.format).has_value(); }

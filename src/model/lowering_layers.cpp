@@ -197,8 +197,7 @@ Status Lowering::moe(const MoeSpec& m, MoeWeights w) {
                  .top_k = m.top_k,
                  .rows = rows32};
   PLUMB_TRY(give_activations(glu, w.gate, h_, 1, "moe"));
-  PLUMB_ASSIGN(glu.gate, operand(w.gate));
-  PLUMB_ASSIGN(glu.up, operand(w.up));
+  PLUMB_ASSIGN(std::tie(glu.gate, glu.up), operands(w.gate, w.up));
   PLUMB_TRY(emit(glu, "moe"));
   MoeDownArgs down{.out = ref<float>(moe_y_),
                    .offsets = ref<const std::int32_t>(offsets_),

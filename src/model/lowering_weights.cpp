@@ -4,6 +4,19 @@
 #include "model/lowering.h"
 
 namespace plumb::model::lowering {
+namespace {
+
+// Of all matrices that share a slot. Codes are whole vectors of 32 bytes, so scales may follow them.
+struct PackedBytes {
+  std::uint64_t codes;
+  std::uint64_t scales;
+};
+PackedBytes packed_bytes(const WeightView& stored, std::int32_t interleaved) {
+  const WeightView to = packed_shape(stored, interleaved);
+  return {static_cast<std::uint64_t>(to.experts * to.expert_stride), static_cast<std::uint64_t>(to.experts * to.scale_expert_stride)};
+}
+
+}  // namespace
 
 WeightView Lowering::place(const MatrixWeight& w, bool load_only) {
   WeightView view = w.view;
@@ -43,18 +56,42 @@ WeightView Lowering::place_whole(const MatrixWeight& w) {
 
 Result<WeightView> Lowering::operand(const MatrixWeight& w) {
   if (!takes_q8(w)) return place_whole(w);
-  PackArgs pack{.from = place(w, true), .rows = w.view.experts};
-  WeightView to = packed_shape(w.view);
-  const auto data = static_cast<std::uint64_t>(to.experts * to.expert_stride);  // whole vectors of 32 bytes
-  const auto scales = static_cast<std::uint64_t>(to.experts * to.scale_expert_stride);
-  const SlotId slot = program().add_slot(w.name + ".packed", SlotKind::weight, data + scales);
+  const PackedBytes bytes = packed_bytes(w.view, 1);
+  const SlotId slot = program().add_slot(w.name + ".packed", SlotKind::weight, bytes.codes + bytes.scales);
   out_.weights.push_back({.slot = slot, .packed = true});
-  pack.data = ref<std::byte>(slot);
-  pack.scales = ref<std::byte>(slot, data);
+  return packed(w, slot, bytes.codes, 1, 0);
+}
+
+Result<std::pair<WeightView, WeightView>> Lowering::operands(const MatrixWeight& a, const MatrixWeight& b) {
+  const bool alike = a.view.format == b.view.format && a.view.rows == b.view.rows && a.view.cols == b.view.cols && a.view.experts == b.view.experts;
+  std::pair<WeightView, WeightView> views;
+  if (!takes_q8(a) || !alike) {
+    PLUMB_ASSIGN(views.first, operand(a));
+    PLUMB_ASSIGN(views.second, operand(b));
+    return views;
+  }
+  const PackedBytes bytes = packed_bytes(a.view, 2);
+  const SlotId slot = program().add_slot(a.name + "+" + b.name + ".packed", SlotKind::weight, bytes.codes + bytes.scales);
+  out_.weights.push_back({.slot = slot, .packed = true});
+  PLUMB_ASSIGN(views.first, packed(a, slot, bytes.codes, 2, 0));
+  PLUMB_ASSIGN(views.second, packed(b, slot, bytes.codes, 2, 1));
+  return views;
+}
+
+Result<WeightView> Lowering::packed(const MatrixWeight& w, SlotId slot, std::uint64_t scales_at, std::int32_t interleaved, std::int32_t turn) {
+  WeightView to = packed_shape(w.view, interleaved);
+  const auto group = static_cast<std::int64_t>(traits(to.format).group);
+  const auto offset = static_cast<std::uint64_t>(turn * group * to.row_stride / interleaved);
+  const auto scales_offset = scales_at + static_cast<std::uint64_t>(turn * group * to.scale_row_stride / interleaved);
+  const PackArgs pack{.data = ref<std::byte>(slot, offset),
+                      .scales = ref<std::byte>(slot, scales_offset),
+                      .from = place(w, true),
+                      .interleaved = interleaved,
+                      .rows = w.view.experts};
   if (Status ok = check(pack); !ok) return ok.error();
   program().load.push_back(make_phase(pack, layer_, "load"));
-  to.data = ref<const std::byte>(slot);
-  to.scales = ref<const std::byte>(slot, data);
+  to.data = ref<const std::byte>(slot, offset);
+  to.scales = ref<const std::byte>(slot, scales_offset);
   to.factors = place(VectorWeight(w.factors));
   return to;
 }

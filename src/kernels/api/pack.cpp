@@ -23,9 +23,9 @@ std::optional<WeightFormat> packed_format(WeightFormat stored) {
   }
 }
 
-WeightView packed_shape(const WeightView& stored) {
+WeightView packed_shape(const WeightView& stored, std::int32_t interleaved) {
   const auto format = packed_format(stored.format);
-  PLUMB_CHECK(format.has_value());
+  PLUMB_CHECK(format.has_value() && interleaved >= 1);
   const WeightFormatTraits& t = traits(*format);
   WeightView to;
   to.format = *format;
@@ -33,9 +33,9 @@ WeightView packed_shape(const WeightView& stored) {
   to.cols = stored.cols;
   to.experts = stored.experts;
   const std::int64_t padded_rows = (std::int64_t{stored.rows} + t.group - 1) / t.group * t.group;
-  to.row_stride = std::int64_t{stored.cols} / t.block * t.block_bytes;
+  to.row_stride = std::int64_t{stored.cols} / t.block * t.block_bytes * interleaved;
   to.expert_stride = padded_rows * to.row_stride;
-  to.scale_row_stride = std::int64_t{stored.cols} / t.block * t.scale_bytes;
+  to.scale_row_stride = std::int64_t{stored.cols} / t.block * t.scale_bytes * interleaved;
   to.scale_expert_stride = padded_rows * to.scale_row_stride;
   return to;
 }
@@ -47,6 +47,7 @@ Status check(const PackArgs& a) {
       .unsupported(packed_format(a.from.format).has_value(), "from.format", std::to_string(static_cast<int>(a.from.format)),
                    "have a packed layout")
       .weight("from", a.from, true)
+      .that(a.interleaved >= 1, "interleaved", a.interleaved, "be positive")
       .rows(a.rows)
       .that(a.rows <= a.from.experts, "rows", a.rows, "not be above from.experts")
       .that(!a.from.factors, "from.factors", 1, "be absent: a product takes them from where they are")
@@ -54,7 +55,7 @@ Status check(const PackArgs& a) {
 }
 
 device::Cost cost(const PackArgs& a) {
-  const WeightView to = packed_shape(a.from);
+  const WeightView to = packed_shape(a.from);  // a matrix's own bytes, wherever they lie
   const auto rows = static_cast<std::uint64_t>(a.rows);
   return {.bytes_read = rows * static_cast<std::uint64_t>(a.from.rows) * weight_row_bytes(a.from),
           .bytes_written = rows * static_cast<std::uint64_t>(to.expert_stride + to.scale_expert_stride),

@@ -17,24 +17,27 @@ namespace plumb::kernels {
 // The packed format of a stored one, or nullopt where the q8 path has none.
 std::optional<WeightFormat> packed_format(WeightFormat stored);
 
-// Shape, format and strides of what packing `stored` gives; the references are empty. REQUIRES: packed_format(stored.format).
-WeightView packed_shape(const WeightView& stored);
+// Shape, format and strides of what packing `stored` gives; the references are empty. `interleaved`: how many matrices of this shape share
+// the memory, taking turns group by group (gate and up, which a product reads together: one stream of weights and not two).
+// REQUIRES: packed_format(stored.format), interleaved >= 1.
+WeightView packed_shape(const WeightView& stored, std::int32_t interleaved = 1);
 
 struct PackArgs {
   static constexpr const char* kName = "pack";
-  Ref<std::byte> data;     // [rows] matrices, packed_shape(from).expert_stride bytes each
-  Ref<std::byte> scales;   // [rows] matrices, packed_shape(from).scale_expert_stride bytes each
-  WeightView from;         // stored, without factors; its own `experts` does not count
-  std::int32_t rows = 0;   // matrices of the stack
+  Ref<std::byte> data;            // [rows] matrices as packed_shape(from, interleaved) has them; another's groups of rows lie between
+  Ref<std::byte> scales;          // likewise
+  WeightView from;                // stored, without factors; its own `experts` does not count
+  std::int32_t interleaved = 1;
+  std::int32_t rows = 0;          // matrices of the stack
 };
 
 template <class A, class V>
   requires std::is_same_v<std::remove_const_t<A>, PackArgs>
 void visit_operands(A& a, V&& visit) {
-  const WeightView to = packed_shape(a.from);
-  const auto rows = static_cast<std::uint64_t>(a.rows);
-  visit(OperandInfo{"data", Access::write, rows * static_cast<std::uint64_t>(to.expert_stride)}, a.data);
-  visit(OperandInfo{"scales", Access::write, rows * static_cast<std::uint64_t>(to.scale_expert_stride)}, a.scales);
+  WeightView to = packed_shape(a.from, a.interleaved);
+  to.experts = a.rows;
+  visit(OperandInfo{"data", Access::write, weight_data_extent(to)}, a.data);
+  visit(OperandInfo{"scales", Access::write, weight_scales_extent(to)}, a.scales);
   WeightView stack = a.from;
   stack.experts = a.rows;
   visit(OperandInfo{"from", Access::read, weight_data_extent(stack)}, a.from.data);

@@ -9,8 +9,8 @@ namespace {
 std::uint64_t extent(const WeightView& w, std::int64_t expert_stride, std::int64_t row_stride, int unit_bytes) {
   const WeightFormatTraits& t = traits(w.format);
   const std::int64_t row = std::int64_t{w.cols / t.block} * unit_bytes;
-  const std::int64_t rows = (std::int64_t{w.rows} + t.group - 1) / t.group * t.group;
-  return static_cast<std::uint64_t>((w.experts - 1) * expert_stride + (rows - 1) * row_stride + row);
+  const std::int64_t groups = (std::int64_t{w.rows} + t.group - 1) / t.group;
+  return static_cast<std::uint64_t>((w.experts - 1) * expert_stride + (groups - 1) * t.group * row_stride + t.group * row);
 }
 
 }  // namespace
@@ -52,8 +52,10 @@ ArgCheck& ArgCheck::weight(const char* field, const WeightView& w, bool stacked)
   if (t.group > 1) {
     const std::int64_t padded = (std::int64_t{w.rows} + t.group - 1) / t.group * t.group;
     require(static_cast<bool>(w.scales), "scales", 0, "be given: the format keeps its scales apart");
-    require(w.row_stride == blocks * t.block_bytes, "row_stride", w.row_stride, "leave no gap in a packed format");
-    require(w.scale_row_stride == blocks * t.scale_bytes, "scale_row_stride", w.scale_row_stride, "leave no gap in a packed format");
+    require(w.row_stride > 0 && w.row_stride % (blocks * t.block_bytes) == 0, "row_stride", w.row_stride,
+            "be a whole number of rows: other matrices' groups may lie between those of a packed one");
+    require(w.scale_row_stride * t.block_bytes == w.row_stride * t.scale_bytes, "scale_row_stride", w.scale_row_stride,
+            "leave as many rows between as row_stride");
     require(w.experts == 1 || w.expert_stride >= padded * w.row_stride, "expert_stride", w.expert_stride, "hold whole groups of rows");
     require(w.experts == 1 || w.scale_expert_stride >= padded * w.scale_row_stride, "scale_expert_stride", w.scale_expert_stride,
             "hold whole groups of rows");

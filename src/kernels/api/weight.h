@@ -97,8 +97,8 @@ struct WeightView {
   std::int64_t scale_expert_stride = 0;
 };
 
-// Where the codes of (row, block) begin in a packed matrix: bytes 4v..4v + 3 lie 32 v further on. And its scale. The strides of a
-// packed format have no padding.
+// Where the codes of (row, block) begin in a packed matrix: bytes 4v..4v + 3 lie 32 v further on. And its scale. Groups of a
+// packed format are `group` rows of row_stride apart, which is a row's bytes times the matrices that take turns (pack.h).
 inline std::int64_t packed_offset(const WeightView& w, std::int64_t row, std::int64_t block) {
   const WeightFormatTraits& t = traits(w.format);
   return row / t.group * t.group * w.row_stride + block * t.group * t.block_bytes + row % t.group * 4;
@@ -112,7 +112,7 @@ inline std::int64_t packed_scale_offset(const WeightView& w, std::int64_t row, s
 
 // Bytes of one row's blocks (data and scales), without padding between rows.
 std::uint64_t weight_row_bytes(const WeightView& w);
-// Extents from the references on: (experts-1)*expert_stride + (rows-1)*row_stride + one row.
+// Extents from the references on: to the end of the last group of rows of the last matrix.
 std::uint64_t weight_data_extent(const WeightView& w);
 std::uint64_t weight_scales_extent(const WeightView& w);
 

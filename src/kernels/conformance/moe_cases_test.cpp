@@ -153,7 +153,8 @@ std::string name_of(WeightFormat format, const MoeShape& s) {
 
 ShapeCase moe_glu_case(WeightFormat format, MoeShape s, GluKind kind) {
   s.hidden *= stretch(format);
-  // Interleaved: gate and up rows alternate in one tensor. Each view then has a gap as long as a row after each row.
+  // Interleaved: gate and up rows alternate in one tensor, or packed groups of rows. Each view then has a gap as long as a row after each
+  // row, or as long as a group after each group.
   WeightView view = weight_shape(format, s.ffn, s.hidden, s.experts);
   if (s.interleaved) {
     view.row_stride *= 2;
@@ -282,7 +283,6 @@ std::vector<ShapeCase> moe_cases() {
              {40, 3, 4, 32, 64, true, true},       // many rows for each expert
              {40, 3, 4, 64, 32, true, false},
          }) {
-      if (s.interleaved && is_packed(format)) continue;  // packing takes gate and up apart
       if (stretch(format) > 2 && s.ffn > 1000) continue;  // what a block is does not change how panels are cut
       cases.push_back(moe_glu_case(format, s, GluKind::clamped_silu));
       cases.push_back(moe_down_case(format, s));

@@ -33,20 +33,24 @@ ShapeCase quantize_case(std::int32_t rows, std::int32_t groups, std::int32_t col
                    });
 }
 
-ShapeCase pack_case(WeightFormat format, std::int32_t matrices, std::int32_t rows, std::int32_t cols, std::int64_t gap) {
+ShapeCase pack_case(WeightFormat format, std::int32_t matrices, std::int32_t rows, std::int32_t cols, std::int64_t gap,
+                    std::int32_t interleaved = 1) {
   cols *= stretch(format);
   PackArgs args{.data = given<std::byte>(),
                 .scales = given<std::byte>(),
                 .from = weight_shape(format, rows, cols, matrices + 3, gap),
+                .interleaved = interleaved,
                 .rows = matrices};
   args.from.factors = {};  // they stay where they are
-  ShapeCase c = make_case(fmt::format("{} matrices={} rows={} cols={} gap={}", traits(format).name, matrices, rows, cols, gap), args,
-                          matrices, [](const PackArgs& a, Random& random) {
+  ShapeCase c = make_case(fmt::format("{} matrices={} rows={} cols={} gap={} interleaved={}", traits(format).name, matrices, rows, cols, gap,
+                                      interleaved),
+                          args, matrices, [](const PackArgs& a, Random& random) {
                             WeightView stack = a.from;
                             stack.experts = a.rows;
                             fill_weight(stack, random);
                           });
   c.misaligned = {"from", "from_scales"};
+  c.rows_independent = interleaved == 1;  // else another's bytes lie between those of a row's matrix
   return c;
 }
 
@@ -74,6 +78,53 @@ TEST(Pack, KeepsEveryWeight) {
     for (std::int64_t e = 0; e < 2; ++e) {
       for (std::int64_t r = 0; r < 13; ++r) EXPECT_EQ(weight_row(from, e, r), weight_row(to, e, r)) << traits(format).name;
     }
+  }
+}
+
+// Two matrices that take turns in one memory, as gate and up do: neither writes over the other, and nothing is left over.
+TEST(Pack, MatricesThatTakeTurnsKeepTheirWeights) {
+  Random random(7);
+  for (const WeightFormat format : stored_formats()) {
+    if (!packed_format(format)) continue;
+    std::vector<std::byte> stored[2];
+    std::vector<std::byte> stored_scales[2];
+    WeightView from[2];
+    for (int m = 0; m < 2; ++m) {
+      from[m] = weight_shape(format, 13, 96 * stretch(format), 2);
+      from[m].factors = {};
+      stored[m].resize(weight_data_extent(from[m]));
+      stored_scales[m].resize(from[m].scales ? weight_scales_extent(from[m]) : 0);
+      from[m].data = host_ref<const std::byte>(stored[m].data());
+      from[m].scales = host_ref<const std::byte>(stored_scales[m].empty() ? nullptr : stored_scales[m].data());
+      fill_weight(from[m], random);
+    }
+    const WeightView alone = packed_shape(from[0]);
+    WeightView to = packed_shape(from[0], 2);
+    EXPECT_EQ(to.expert_stride, 2 * alone.expert_stride);
+    std::vector<std::byte> packed(static_cast<std::size_t>(2 * to.expert_stride));
+    std::vector<std::byte> packed_scales(static_cast<std::size_t>(2 * to.scale_expert_stride));
+    const auto place = [&](int m) { return static_cast<std::size_t>(m * 8 * alone.row_stride); };
+    const auto scale_place = [&](int m) { return static_cast<std::size_t>(m * 8 * alone.scale_row_stride); };
+    for (int m = 0; m < 2; ++m) {
+      const PackArgs args{.data = host_ref(packed.data() + place(m)),
+                          .scales = host_ref(packed_scales.data() + scale_place(m)),
+                          .from = from[m],
+                          .interleaved = 2,
+                          .rows = 2};
+      ASSERT_TRUE(check(args).ok());
+      reference(args);
+    }
+    for (int m = 0; m < 2; ++m) {
+      to.data = host_ref<const std::byte>(packed.data() + place(m));
+      to.scales = host_ref<const std::byte>(packed_scales.data() + scale_place(m));
+      EXPECT_LE(place(m) + weight_data_extent(to), packed.size());
+      EXPECT_LE(scale_place(m) + weight_scales_extent(to), packed_scales.size());
+      for (std::int64_t e = 0; e < 2; ++e) {
+        for (std::int64_t r = 0; r < 13; ++r) EXPECT_EQ(weight_row(from[m], e, r), weight_row(to, e, r)) << traits(format).name;
+      }
+    }
+    EXPECT_EQ(place(1) + weight_data_extent(to), packed.size());
+    EXPECT_EQ(scale_place(1) + weight_scales_extent(to), packed_scales.size());
   }
 }
 
@@ -112,6 +163,7 @@ std::vector<ShapeCase> q8_cases() {
     cases.push_back(pack_case(format, 1, 8, 32, 0));
     cases.push_back(pack_case(format, 1, 67, 96, 1));
     cases.push_back(pack_case(format, 3, 21, 64, 7));
+    cases.push_back(pack_case(format, 2, 21, 64, 0, 2));
   }
   return cases;
 }

@@ -75,14 +75,16 @@ void fill_block(WeightFormat format, std::byte* data, std::byte* scale, Random& 
 // All bytes that the layout has are codes of some block; the rows that fill up the last group are zero.
 void fill_packed(const WeightView& w, Random& random) {
   const WeightFormatTraits& t = traits(w.format);
-  const std::int64_t padded = (w.rows + t.group - 1) / t.group * t.group;
+  const std::int64_t blocks = w.cols / t.block;
   for (std::int64_t e = 0; e < w.experts; ++e) {
     auto* data = const_cast<std::byte*>(w.data.get()) + e * w.expert_stride;
     auto* scales = const_cast<std::byte*>(w.scales.get()) + e * w.scale_expert_stride;
-    std::memset(data, 0, static_cast<std::size_t>(padded * w.row_stride));
-    std::memset(scales, 0, static_cast<std::size_t>(padded * w.scale_row_stride));
+    for (std::int64_t r = 0; r < w.rows; r += t.group) {  // what lies between groups is not the matrix's
+      std::memset(data + packed_offset(w, r, 0), 0, static_cast<std::size_t>(blocks * t.group * t.block_bytes));
+      std::memset(scales + packed_scale_offset(w, r, 0), 0, static_cast<std::size_t>(blocks * t.group * t.scale_bytes));
+    }
     for (std::int64_t r = 0; r < w.rows; ++r) {
-      for (std::int64_t b = 0; b < w.cols / t.block; ++b) {
+      for (std::int64_t b = 0; b < blocks; ++b) {
         for (int i = 0; i < t.block_bytes; i += 4) fill_codes(data + packed_offset(w, r, b) + i * t.group, 4, random);
         for (int field = 0; field < t.scale_bytes; ++field) {
           std::byte* scale = scales + packed_scale_offset(w, r, b, field);

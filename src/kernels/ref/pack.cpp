@@ -61,7 +61,7 @@ StoredBlock stored_block(const WeightView& w, std::int64_t expert, std::int64_t 
 }  // namespace
 
 void reference(const PackArgs& a) {
-  const WeightView to = packed_shape(a.from);
+  const WeightView to = packed_shape(a.from, a.interleaved);
   const WeightFormatTraits& t = traits(to.format);
   for (std::int64_t e = 0; e < a.rows; ++e) {
     for (std::int64_t row = 0; row < to.expert_stride / to.row_stride; ++row) {

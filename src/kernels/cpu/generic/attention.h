@@ -97,7 +97,8 @@ inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& head
 }
 
 // Keys are asked for this many before they are used: pages lie anywhere and runs are a page long, too short for the processor to see where
-// they lead.
+// they lead. Into the second-level cache: two chunks of keys and values fill the first. (16 heads of 64 over 4, f16, 32,768 keys from memory, one
+// worker of a Zen 4, three runs: 14.3 to 14.6 GB/s; asked into the first 9.4 to 11.8, one chunk ahead 6.7 to 12.1, four 9.5 to 10.1.)
 inline constexpr std::int64_t kAskAhead = 2 * kChunk;
 
 // Where keys of a head lie in a page. -1 where there is no such page. Silent: what is wrong with a page is counted when the page is used.
@@ -117,8 +118,8 @@ inline PagePlace place_of(const KvView& kv, std::int64_t sequence, int kv_head, 
 template <KvFormat F>
 [[gnu::always_inline]] inline void ask_for_scales(const KvView& kv, const PagePlace& place, std::int64_t keys) {
   if constexpr (F == KvFormat::q8) {
-    ask_for_lines(kv.k.get() + place.scale, keys * 4);
-    ask_for_lines(kv.v.get() + place.scale, keys * 4);
+    ask_for_lines<2>(kv.k.get() + place.scale, keys * 4);
+    ask_for_lines<2>(kv.v.get() + place.scale, keys * 4);
   }
 }
 
@@ -131,8 +132,8 @@ template <KvFormat F>
     const std::int64_t left = kv.page_rows - (lo & (kv.page_rows - 1));
     const std::int64_t end = lo + left < hi ? lo + left : hi;
     if (const PagePlace place = place_of(kv, row.sequence, kv_head, lo); place.row >= 0) {
-      ask_for_lines(kv.k.get() + place.row, (end - lo) * row_bytes);
-      ask_for_lines(kv.v.get() + place.row, (end - lo) * row_bytes);
+      ask_for_lines<2>(kv.k.get() + place.row, (end - lo) * row_bytes);
+      ask_for_lines<2>(kv.v.get() + place.row, (end - lo) * row_bytes);
       ask_for_scales<F>(kv, place, end - lo);
     }
     lo = end;

@@ -31,8 +31,8 @@ inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, Tile
     float* v = s.v + (run.first - chunk) * head_dim;
     for (std::int64_t e = 0; e < n; e += 8) {
       if (run.k_ahead != nullptr && e * KvForm<F>::kBytes % 64 == 0) {
-        ask_for_lines(run.k_ahead + e * KvForm<F>::kBytes, 64);
-        ask_for_lines(run.v_ahead + e * KvForm<F>::kBytes, 64);
+        ask_for_lines<2>(run.k_ahead + e * KvForm<F>::kBytes, 64);
+        ask_for_lines<2>(run.v_ahead + e * KvForm<F>::kBytes, 64);
       }
       store8(k + e, KvForm<F>::load(run.k + e * KvForm<F>::kBytes));
       store8(v + e, KvForm<F>::load(run.v + e * KvForm<F>::kBytes));
@@ -49,8 +49,8 @@ inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, Tile
     if (run.k_ahead == nullptr) continue;
     const std::int64_t from = run.count * row_bytes * part / parts;
     const std::int64_t bytes = run.count * row_bytes * (part + 1) / parts - from;
-    ask_for_lines(run.k_ahead + from, bytes);
-    ask_for_lines(run.v_ahead + from, bytes);
+    ask_for_lines<2>(run.k_ahead + from, bytes);
+    ask_for_lines<2>(run.v_ahead + from, bytes);
   }
 }
 

@@ -73,7 +73,7 @@ inline void dot_direct(const WeightRows& w, std::int64_t first, const float* con
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       const std::int64_t at = std::int64_t{u} * C::kBytes;
-      if (R <= kReadAheadRows && at % 64 < C::kBytes) ask_for_lines(data[j] + at + kReadAhead, C::kBytes < 64 ? 64 : C::kBytes);
+      if (R <= kReadAheadRows && at % 64 < C::kBytes) ask_for_lines<2>(data[j] + at + kFarAhead, C::kBytes < 64 ? 64 : C::kBytes);
       F32x8 weights[kVectors];
       decode_unit<C>(data[j], scales[j], u, weights);
 #pragma GCC unroll 4

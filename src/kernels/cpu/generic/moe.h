@@ -62,8 +62,8 @@ inline void moe_glu_with(const Path& path, const MoeGluArgs& a, device::Worker& 
     const typename Path::Weights weights[2] = {{a.gate, e}, {a.up, e}};
     if (a.gate_bias) {  // cold, and needed when the sums are there
       const std::int64_t bias = e * a.bias_expert_stride + plan.first_output(task) * a.bias_stride;
-      ask_for_lines(a.gate_bias.get() + bias, plan.panel * a.bias_stride * 4);
-      ask_for_lines(a.up_bias.get() + bias, plan.panel * a.bias_stride * 4);
+      ask_for_lines<1>(a.gate_bias.get() + bias, plan.panel * a.bias_stride * 4);
+      ask_for_lines<1>(a.up_bias.get() + bias, plan.panel * a.bias_stride * 4);
     }
     path.run(plan, task, weights, in, done, w);
   };
@@ -97,7 +97,7 @@ template <class Path>
 inline void moe_down_with(const Path& path, const MoeDownArgs& a, device::Worker& w) {
   const auto run = [&](std::int64_t e, const auto& plan, std::int64_t task, auto& in, auto& done) {
     const typename Path::Weights weights[1] = {{a.down, e}};
-    if (a.bias) ask_for_lines(a.bias.get() + e * a.down.rows + plan.first_output(task), plan.panel * 4);
+    if (a.bias) ask_for_lines<1>(a.bias.get() + e * a.down.rows + plan.first_output(task), plan.panel * 4);
     path.run(plan, task, weights, in, done, w);
   };
   const auto in = [&](std::int64_t pair) { return Path::input(a, pair, a.down.cols); };

@@ -17,7 +17,7 @@ struct PackedShape {
 struct PackedRows {
   const std::byte* data;
   const std::byte* scales;
-  std::int64_t group_bytes;
+  std::int64_t group_bytes;  // from group to group: more than a group has where matrices take turns (api/pack.h)
   std::int64_t scale_group_bytes;
   std::int64_t cols;
   float factor;  // of all weights
@@ -29,12 +29,12 @@ struct PackedRows {
 
 template <int Bytes>
 [[gnu::always_inline]] inline void read_ahead(const std::byte* block) {
-  ask_for_lines(block + kReadAhead, Bytes);
+  ask_for_lines<1>(block + kReadAhead, Bytes);
 }
-// The same for the scales of a whole group.
+// The same for scales, those of the next group while a group begins: they are one line in many, too few to be found by the processor.
 template <WeightFormat F>
-[[gnu::always_inline]] inline void read_ahead_scales(const std::byte* scales, std::int64_t group_bytes) {
-  ask_for_lines(scales + kReadAhead / PackedShape<F>::kBytes * PackedShape<F>::kScaleBytes, group_bytes);
+[[gnu::always_inline]] inline void read_ahead_scales(const std::byte* scales, const PackedRows& w) {
+  ask_for_lines<1>(scales + w.scale_group_bytes, w.cols / PackedShape<F>::kElements * PackedShape<F>::kScaleBytes);
 }
 
 // Calls run<rows>(), 1 <= rows <= 8: the kernels of a tile know how many rows it has when they are compiled.

@@ -16,7 +16,7 @@ inline void q8_dot_group(const PackedRows& w, std::int64_t group, const Q8Block*
     rows[r] = x[r];
     acc[r] = zero8();
   }
-  if constexpr (R <= kReadAheadRows) read_ahead_scales<F>(scales, w.scale_group_bytes);
+  if constexpr (R <= kReadAheadRows) read_ahead_scales<F>(scales, w);
   for (std::int64_t b = 0; b < blocks; ++b) {
     if constexpr (R <= kReadAheadRows) read_ahead<Shape::kBytes>(data + b * Shape::kBytes);
     PackedBlock<F>::template add<R>(data + b * Shape::kBytes, scales + b * Shape::kScaleBytes, rows, b * Shape::kParts, acc);

@@ -9,6 +9,8 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 // Outputs of a task: 34 KiB of 4-bit weights of 1,024 columns, which stay in the second-level cache while the rows of a prompt
 // pass over them, and take a microsecond or two to stream when there is one row.
 inline constexpr int kQ8Panel = 64;
+// The same where rows are few and weights stream: nothing has to stay in a cache, and the end of a task, where nothing is asked for, is felt.
+inline constexpr int kQ8StreamedPanel = 256;
 // Rows of a task, so that a long prompt over a small matrix still has work for every worker.
 inline constexpr int kQ8RowBlock = 128;
 
@@ -20,7 +22,8 @@ struct Q8Plan {
 
   Q8Plan(std::int64_t outputs_, std::int64_t rows_, int workers) : outputs(outputs_), rows(rows_) {
     const std::int64_t even = (outputs / (4 * workers) + 7) / 8 * 8;
-    panel = static_cast<int>(even < 8 ? 8 : even < kQ8Panel ? even : kQ8Panel);
+    const std::int64_t most = rows <= kReadAheadRows ? kQ8StreamedPanel : kQ8Panel;
+    panel = static_cast<int>(even < 8 ? 8 : even < most ? even : most);
   }
   std::int64_t row_blocks() const { return (rows + kQ8RowBlock - 1) / kQ8RowBlock; }
   std::int64_t tasks() const { return (outputs + panel - 1) / panel * row_blocks(); }
@@ -50,12 +53,18 @@ struct Q8Path {
     const int count = static_cast<int>(plan.outputs - first < plan.panel ? plan.outputs - first : plan.panel);
     const std::int64_t lo = task % plan.row_blocks() * kQ8RowBlock;
     const std::int64_t hi = lo + kQ8RowBlock < plan.rows ? lo + kQ8RowBlock : plan.rows;
-    alignas(32) float buffer[M][kQ8TileRows][kQ8Panel];
+    constexpr std::int64_t kStride = kQ8StreamedPanel;  // of the sums of a row
+    alignas(32) float buffer[M][kQ8TileRows][kStride];
     for (std::int64_t i = lo; i < hi; i += kQ8TileRows) {
       const int rows = static_cast<int>(hi - i < kQ8TileRows ? hi - i : kQ8TileRows);
       const Q8Block* x[kQ8TileRows];
       for (int r = 0; r < rows; ++r) x[r] = in(i + r);
-      for (int m = 0; m < M; ++m) dot(weights[m], first / 8, (count + 7) / 8, x, rows, buffer[m][0], kQ8Panel);
+      const int groups = (count + 7) / 8;
+      // Matrices that are multiplied together take turns in memory (api/pack.h), and are walked so where memory is what is waited for.
+      const int turn = M > 1 && rows <= kReadAheadRows ? 1 : groups;
+      for (int g = 0; g < groups; g += turn) {
+        for (int m = 0; m < M; ++m) dot(weights[m], first / 8 + g, turn, x, rows, buffer[m][0] + 8 * g, kStride);
+      }
       for (int r = 0; r < rows; ++r) {
         float* sums[M];
         for (int m = 0; m < M; ++m) {

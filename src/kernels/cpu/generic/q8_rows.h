@@ -87,11 +87,13 @@ inline void stored_codes(WeightFormat format, const std::byte* data, const std::
 
 // A task is one group of eight rows. Four bytes at a time: loading is bound by memory and by reading the file.
 void pack(const PackArgs& a, device::Worker& w) {
-  const WeightView to = packed_shape(a.from);
+  const WeightView to = packed_shape(a.from, a.interleaved);
   const WeightFormatTraits& stored = traits(a.from.format);
   const WeightFormatTraits& packed = traits(to.format);
   const std::int64_t blocks = to.cols / packed.block;
   const std::int64_t groups = to.expert_stride / to.row_stride / 8;
+  const std::int64_t group_bytes = blocks * 8 * packed.block_bytes;
+  const std::int64_t scale_group_bytes = blocks * 8 * packed.scale_bytes;
   for (std::int64_t task = w.claim(); task < groups * a.rows; task = w.claim()) {
     const std::int64_t e = task / groups;
     const std::int64_t group = task % groups;
@@ -99,8 +101,8 @@ void pack(const PackArgs& a, device::Worker& w) {
     std::byte* scales = a.scales.get() + e * to.scale_expert_stride + group * 8 * to.scale_row_stride;
     const std::int64_t rows = a.from.rows - group * 8 < 8 ? a.from.rows - group * 8 : 8;
     if (rows < 8) {
-      std::memset(data, 0, static_cast<std::size_t>(8 * to.row_stride));
-      std::memset(scales, 0, static_cast<std::size_t>(8 * to.scale_row_stride));
+      std::memset(data, 0, static_cast<std::size_t>(group_bytes));
+      std::memset(scales, 0, static_cast<std::size_t>(scale_group_bytes));
     }
     for (std::int64_t j = 0; j < rows; ++j) {
       const std::int64_t row = group * 8 + j;
