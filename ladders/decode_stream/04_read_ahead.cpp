@@ -1,5 +1,5 @@
 // Rung 4: weights are asked for 16 KB before they are used, into the second-level cache.
-// What ships (src/kernels/cpu/generic/packed_rows.h) does so, and asks for the scales too.
+// What shipped until rung 5; it asked for the scales too.
 //
 // A core's share of the memory, 30 GB/s at some 130 ns, is 4 KB in flight; the processor's own prefetchers stop at the end of a page.
 // Prediction: the reading rate, less a tenth.

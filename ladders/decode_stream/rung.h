@@ -39,9 +39,11 @@ inline constexpr int kOpTasks = 128;
 inline constexpr int kOps = 90;
 inline constexpr int kWorkers = 2;
 
-// Sums of the groups of a task: sums[8 * g + j] of row j of group g. Weights and scales go on behind the task.
-using TaskFn = void (*)(const std::byte* data, const std::byte* scales, const Q8Block* x, float* sums);
+// Sums of some groups, those of a task: sums[8 * g + j] of row j of group g. Weights and scales go on behind them.
+using TaskFn = void (*)(const std::byte* data, const std::byte* scales, const Q8Block* x, float* sums, int groups);
 enum class Order { claimed, runs };
+// Where the groups of a task lie: all together, or half of them in each half of the op's weights, which are then two matrices.
+enum class Layout { together, apart };
 
 struct Huge {
   std::byte* base = nullptr;
@@ -78,12 +80,24 @@ struct Problem {
       x[b].sums[1] = static_cast<std::int16_t>(-second);
     }
   }
-  const std::byte* data_of(std::int64_t task) const { return data.base + task * kTaskGroups * kGroupBytes; }
-  const std::byte* scales_of(std::int64_t task) const { return scales.base + task * kTaskGroups * kGroupScales; }
+  const std::byte* data_of(std::int64_t group) const { return data.base + group * kGroupBytes; }
+  const std::byte* scales_of(std::int64_t group) const { return scales.base + group * kGroupScales; }
+
+  void run(TaskFn fn, Layout layout, int op, std::int64_t task, float* sums) const {
+    const std::int64_t first = std::int64_t{op} * kOpTasks * kTaskGroups;
+    if (layout == Layout::together) {
+      const std::int64_t group = first + task * kTaskGroups;
+      return fn(data_of(group), scales_of(group), x.data(), sums, kTaskGroups);
+    }
+    for (std::int64_t half = 0; half < 2; ++half) {
+      const std::int64_t group = first + (half * kOpTasks + task) * (kTaskGroups / 2);
+      fn(data_of(group), scales_of(group), x.data(), sums, kTaskGroups / 2);
+    }
+  }
 };
 
 // Seconds of one walk.
-inline double walk(const Problem& p, Order order, TaskFn task) {
+inline double walk(const Problem& p, Order order, TaskFn task, Layout layout) {
   std::vector<std::atomic<std::int64_t>> claimed(kOps);
   std::vector<std::atomic<int>> done(kOps);
   std::vector<std::unique_ptr<device::TaskRuns>> runs;
@@ -98,7 +112,7 @@ inline double walk(const Problem& p, Order order, TaskFn task) {
     for (int o = 0; o < kOps; ++o) {
       const auto o_at = static_cast<std::size_t>(o);
       const auto next = [&] { return order == Order::claimed ? claimed[o_at].fetch_add(1) : runs[o_at]->take(worker, kOpTasks); };
-      for (std::int64_t t = next(); t >= 0 && t < kOpTasks; t = next()) task(p.data_of(o * kOpTasks + t), p.scales_of(o * kOpTasks + t), p.x.data(), sums);
+      for (std::int64_t t = next(); t >= 0 && t < kOpTasks; t = next()) p.run(task, layout, o, t, sums);
       ++done[o_at];
       while (done[o_at].load(std::memory_order_acquire) < kWorkers) _mm_pause();
     }
@@ -109,10 +123,10 @@ inline double walk(const Problem& p, Order order, TaskFn task) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-inline void read_only(const std::byte* data, const std::byte* scales, const Q8Block*, float* sums) {
+inline void read_only(const std::byte* data, const std::byte* scales, const Q8Block*, float* sums, int groups) {
   __m256i all = _mm256_setzero_si256();
-  for (int i = 0; i < kTaskGroups * kGroupBytes; i += 32) all = _mm256_xor_si256(all, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i)));
-  for (int i = 0; i < kTaskGroups * kGroupScales; i += 32) all = _mm256_xor_si256(all, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales + i)));
+  for (int i = 0; i < groups * kGroupBytes; i += 32) all = _mm256_xor_si256(all, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i)));
+  for (int i = 0; i < groups * kGroupScales; i += 32) all = _mm256_xor_si256(all, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales + i)));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), all);
 }
 
@@ -131,10 +145,10 @@ inline double exact(const std::byte* data, const std::byte* scales, const Q8Bloc
   return sum;
 }
 
-inline int run_rung(const char* name, Order order, TaskFn task) {
+inline int run_rung(const char* name, Order order, TaskFn task, Layout layout = Layout::together) {
   const Problem p;
   float sums[8 * kTaskGroups];
-  task(p.data.base, p.scales.base, p.x.data(), sums);
+  task(p.data.base, p.scales.base, p.x.data(), sums, kTaskGroups);
   for (int i = 0; i < 8 * kTaskGroups; ++i) {
     const double want = exact(p.data.base + i / 8 * kGroupBytes, p.scales.base + i / 8 * kGroupScales, p.x.data(), i % 8);
     if (!(std::fabs(static_cast<double>(sums[i]) - want) <= 1e-4 * (1 + std::fabs(want)))) {
@@ -144,8 +158,8 @@ inline int run_rung(const char* name, Order order, TaskFn task) {
   }
   std::vector<double> own, reading;
   for (int k = 0; k < 9; ++k) {
-    own.push_back(walk(p, order, task));
-    reading.push_back(walk(p, Order::runs, read_only));
+    own.push_back(walk(p, order, task, layout));
+    reading.push_back(walk(p, Order::runs, read_only, Layout::together));
   }
   std::sort(own.begin(), own.end());
   std::sort(reading.begin(), reading.end());
@@ -157,8 +171,8 @@ inline int run_rung(const char* name, Order order, TaskFn task) {
 
 // A task, group after group, or two side by side; what lies kAhead bytes further on is asked for.
 template <int kGroups, int kAhead>
-inline void stream_task(const std::byte* data, const std::byte* scales, const Q8Block* x, float* sums) {
-  for (int g = 0; g < kTaskGroups; g += kGroups) {
+inline void stream_task(const std::byte* data, const std::byte* scales, const Q8Block* x, float* sums, int groups) {
+  for (int g = 0; g < groups; g += kGroups) {
     __m256 total[kGroups];
     for (__m256& t : total) t = _mm256_setzero_ps();
     for (int b = 0; b < kBlocks; ++b) {
@@ -173,6 +187,22 @@ inline void stream_task(const std::byte* data, const std::byte* scales, const Q8
       }
     }
     for (int i = 0; i < kGroups; ++i) _mm256_storeu_ps(sums + 8 * (g + i), total[i]);
+  }
+}
+
+// Group after group, as what ships: codes are asked for 4 KB ahead, and the scales of the next group while one begins.
+inline void near_task(const std::byte* data, const std::byte* scales, const Q8Block* x, float* sums, int groups) {
+  for (int g = 0; g < groups; ++g) {
+    const std::byte* group = data + g * kGroupBytes;
+    const std::byte* group_scales = scales + g * kGroupScales;
+    __m256 total = _mm256_setzero_ps();
+    for (int i = 0; i < kGroupScales; i += 64) _mm_prefetch(reinterpret_cast<const char*>(group_scales + kGroupScales + i), _MM_HINT_T0);
+    for (int b = 0; b < kBlocks; ++b) {
+      _mm_prefetch(reinterpret_cast<const char*>(group + 128 * b + 4096), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(group + 128 * b + 4096 + 64), _MM_HINT_T0);
+      add_block(group + 128 * b, group_scales + 8 * b, x[b], total);
+    }
+    _mm256_storeu_ps(sums + 8 * g, total);
   }
 }
 
