@@ -56,7 +56,7 @@ struct Launch {
   const Kernel* kernel = nullptr;
   const void* args = nullptr;
   std::uint32_t args_bytes = 0;
-  Cost cost;  // of this launch, whole: a queue may give a launch that declares little to one worker
+  Cost cost;  // of this launch, whole: a queue may give one that declares little to one worker; one that declares nothing is for all
   LaunchTag tag;
   std::span<const Operand> operands = {};  // copied while recording; needed only when Recorder::wants_operands()
 };

@@ -22,11 +22,9 @@ Status check(const AttentionArgs& a) {
 device::Cost cost(const AttentionArgs& a) {
   const auto rows = static_cast<std::uint64_t>(a.rows);
   const std::uint64_t vectors = rows * a.q_heads * a.kv.head_dim * 4;
-  device::Cost cost{.bytes_read = vectors + rows * 12 + (a.sinks ? static_cast<std::uint64_t>(a.q_heads) * 4 : 0),
-                    .bytes_written = vectors,
-                    .flops = 0};
-  if (rows > 0) cost += attention_span_cost(a, static_cast<std::uint64_t>(a.kv.page_rows));
-  return cost;
+  return {.bytes_read = vectors + rows * 12 + (a.sinks ? static_cast<std::uint64_t>(a.q_heads) * 4 : 0),
+          .bytes_written = vectors,
+          .flops = 0};
 }
 
 device::Cost attention_span_cost(const AttentionArgs& a, std::uint64_t keys) {

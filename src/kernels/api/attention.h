@@ -76,8 +76,8 @@ void visit_operands(A& a, V&& visit) {
   }
 }
 Status check(const AttentionArgs& a);
-// Bytes and flops depend on positions the host knows and the args do not: counted for a span of one page; the executor adds
-// attention_span_cost for the rest.
+// But for the keys: how many there are depends on positions that the host knows and the args do not, so whoever launches adds
+// attention_span_cost.
 device::Cost cost(const AttentionArgs& a);
 // What attending over `keys` visible keys in all adds: K and V read once per KV head, 4 flops per key, head and element.
 device::Cost attention_span_cost(const AttentionArgs& a, std::uint64_t keys);
