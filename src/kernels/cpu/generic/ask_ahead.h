@@ -14,7 +14,7 @@ template <int Level>
 // asking costs more than it gives. A sum asks for what it will need this many bytes later: enough for a core's share of a server's memory
 // (30 GB/s at 130 ns is 4 KiB in flight), and little enough to lie in the first-level cache until it is used. What lies beyond a task's
 // weights is mostly the worker's next task (TaskOrder, product.h). Asked into the second level, however far ahead, one stream of Q8_0
-// reads at two thirds to nine tenths of this rate on a Zen 4, and nothing else on a Xeon (ladders/decode_stream).
+// reads at two thirds to nine tenths of this rate on a Zen 4; on a Xeon the two differ by 3% at most, either way (docs/BENCHMARKS.md).
 inline constexpr std::int64_t kReadAhead = 4 * 1024;
 inline constexpr int kReadAheadRows = 2;
 

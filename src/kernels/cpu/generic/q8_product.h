@@ -53,8 +53,8 @@ struct Q8Path {
     const int count = static_cast<int>(plan.outputs - first < plan.panel ? plan.outputs - first : plan.panel);
     const std::int64_t lo = task % plan.row_blocks() * kQ8RowBlock;
     const std::int64_t hi = lo + kQ8RowBlock < plan.rows ? lo + kQ8RowBlock : plan.rows;
-    constexpr std::int64_t kStride = kQ8StreamedPanel;  // of the sums of a row
-    alignas(32) float buffer[M][kQ8TileRows][kStride];
+    static_assert(kReadAheadRows * kQ8StreamedPanel <= kQ8TileRows * kQ8Panel);  // few rows of many sums, or many of few
+    alignas(32) float buffer[M][kQ8TileRows * kQ8Panel];
     for (std::int64_t i = lo; i < hi; i += kQ8TileRows) {
       const int rows = static_cast<int>(hi - i < kQ8TileRows ? hi - i : kQ8TileRows);
       const Q8Block* x[kQ8TileRows];
@@ -63,12 +63,12 @@ struct Q8Path {
       // Matrices that are multiplied together take turns in memory (api/pack.h), and are walked so where memory is what is waited for.
       const int turn = M > 1 && rows <= kReadAheadRows ? 1 : groups;
       for (int g = 0; g < groups; g += turn) {
-        for (int m = 0; m < M; ++m) dot(weights[m], first / 8 + g, turn, x, rows, buffer[m][0] + 8 * g, kStride);
+        for (int m = 0; m < M; ++m) dot(weights[m], first / 8 + g, turn, x, rows, buffer[m] + 8 * g, plan.panel);
       }
       for (int r = 0; r < rows; ++r) {
         float* sums[M];
         for (int m = 0; m < M; ++m) {
-          sums[m] = buffer[m][r];
+          sums[m] = buffer[m] + r * plan.panel;
           apply_factor(weights[m].factor, sums[m], count);
         }
         done(i + r, first, count, sums);
