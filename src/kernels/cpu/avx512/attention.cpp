@@ -10,6 +10,7 @@
 #include "kernels/cpu/avx2/kv_form.h"
 #include "kernels/cpu/avx512/wide_kv.h"
 #include "kernels/cpu/generic/math.h"
+#include "kernels/cpu/avx512/wide_math.h"
 #include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/kv_pages.h"
 #include "kernels/cpu/generic/chunk_tiles.h"

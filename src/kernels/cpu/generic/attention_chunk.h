@@ -9,7 +9,7 @@ struct HeadTile {
   int heads;
   float largest[kHeadTile];  // m
   float total[kHeadTile];    // l
-  alignas(32) float scores[kHeadTile][kChunk];
+  alignas(64) float scores[kHeadTile][kChunk];
 };
 
 // Scores -infinity wherever the chunk has no visible key.
@@ -32,45 +32,57 @@ inline void spread_scales(const ChunkRuns& runs, std::int64_t chunk, const float
   }
 }
 
-// Raw scores to probabilities against the new maximum; rescales what was gathered before. Invisible places score -infinity and
-// weigh 0. A score that is not finite makes the head's total NaN, and so its output.
+// Raw scores of one head to what exp takes, and the largest of them. Invisible places score -infinity.
+template <bool Scaled>
+inline float finish_scores(float* s, const float* k_scales, const AttentionArgs& a, const ChunkRuns& runs, std::int64_t chunk) {
+  const Scores scale = every<Scores>(a.scale);
+  Scores most = every<Scores>(-std::numeric_limits<float>::infinity());
+  for (int j = 0; j < kChunk; j += kScoreLanes) {
+    Scores x = load_scores(s + j);
+    if constexpr (Scaled) x = x * load_scores(k_scales + j);
+    x = x * scale;
+    store_scores(s + j, x);
+    most = max8(most, x);
+  }
+  if (a.softcap <= 0 && runs.keys == kChunk) return largest_score(most);
+  for (int j = 0; a.softcap > 0 && j < kChunk; j += 8) store8(s + j, splat(a.softcap) * tanh8(load8(s + j) / splat(a.softcap)));
+  hide_invisible(s, chunk, runs);
+  most = load_scores(s);
+  for (int j = kScoreLanes; j < kChunk; j += kScoreLanes) most = max8(most, load_scores(s + j));
+  return largest_score(most);
+}
+
+// Raw scores to probabilities against the new maximum; rescales what was gathered before. Invisible places weigh 0. A score that is not finite
+// makes the head's total NaN, and so its output.
 template <bool Scaled>
 inline void weigh(HeadTile& t, const AttentionArgs& a, const ChunkRuns& runs, std::int64_t chunk, int head_dim, float* o) {
-  alignas(32) float k_scales[kChunk];
-  alignas(32) float v_scales[kChunk];
+  alignas(64) float k_scales[kChunk];
+  alignas(64) float v_scales[kChunk];
   if constexpr (Scaled) {
     spread_scales(runs, chunk, &KeyRun::k_scales, k_scales);
     spread_scales(runs, chunk, &KeyRun::v_scales, v_scales);
   }
-  const F32x8 scale = splat(a.scale);
+  // Two passes over the heads: within one, no head waits for another.
+  for (int h = 0; h < t.heads; ++h) {
+    const float top = finish_scores<Scaled>(t.scores[h], k_scales, a, runs, chunk);
+    const float before = t.largest[h];
+    if (top <= before) continue;
+    t.largest[h] = top;
+    const float shrink = exp1(before - top);
+    t.total[h] *= shrink;
+    for (int d = 0; d < head_dim; d += 8) store8(o + h * head_dim + d, load8(o + h * head_dim + d) * splat(shrink));
+  }
   for (int h = 0; h < t.heads; ++h) {
     float* s = t.scores[h];
-    for (int j = 0; j < kChunk; j += 8) {
-      F32x8 x = load8(s + j);
-      if constexpr (Scaled) x = x * load8(k_scales + j);
-      x = x * scale;
-      if (a.softcap > 0) x = splat(a.softcap) * tanh8(x / splat(a.softcap));
-      store8(s + j, x);
-    }
-    hide_invisible(s, chunk, runs);
-    F32x8 most = load8(s);
-    for (int j = 8; j < kChunk; j += 8) most = max8(most, load8(s + j));
-    const float before = t.largest[h];
-    const float top = max_of(most);
-    const float now = top <= before ? before : top;
-    if (now != before) {
-      const float shrink = exp1(before - now);
-      t.total[h] *= shrink;
-      for (int d = 0; d < head_dim; d += 8) store8(o + h * head_dim + d, load8(o + h * head_dim + d) * splat(shrink));
-    }
+    const Scores now = every<Scores>(t.largest[h]);
     F32x8 sum = zero8();
-    for (int j = 0; j < kChunk; j += 8) {
-      F32x8 p = exp8(load8(s + j) - splat(now));
-      sum = sum + p;
-      if constexpr (Scaled) p = p * load8(v_scales + j);
-      store8(s + j, p);
+#pragma GCC unroll 4
+    for (int j = 0; j < kChunk; j += kScoreLanes) {
+      Scores p = exp_lanes(load_scores(s + j) - now);
+      sum = add_scores(sum, p);
+      if constexpr (Scaled) p = p * load_scores(v_scales + j);
+      store_scores(s + j, p);
     }
-    t.largest[h] = now;
     t.total[h] += sum8(sum);
   }
 }

@@ -57,6 +57,7 @@ inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, Tile
 // The part of `all` (whose rows are floats) inside [lo, hi).
 inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, int head_dim, ChunkRuns& out) {
   out.count = 0;
+  out.keys = 0;
   for (int i = 0; i < all.count; ++i) {
     const KeyRun& run = all.runs[i];
     const std::int64_t from = run.first > lo ? run.first : lo;
@@ -72,6 +73,7 @@ inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, in
                              run.v_scales == nullptr ? nullptr : run.v_scales + skip,
                              nullptr,
                              nullptr};
+    out.keys += static_cast<int>(to - from);
   }
 }
 

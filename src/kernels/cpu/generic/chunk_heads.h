@@ -4,6 +4,14 @@
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
+// What weigh() walks scores by.
+using Scores = F32x8;
+inline constexpr int kScoreLanes = 8;
+inline Scores load_scores(const float* from) { return load8(from); }
+inline void store_scores(float* to, Scores x) { store8(to, x); }
+inline F32x8 add_scores(F32x8 sum, Scores x) { return sum + x; }
+inline float largest_score(Scores x) { return max_of(x); }
+
 template <class E, int R, int N>
 inline void score_keys(const float* const* q, const KeyRun& run, int head_dim, bool ask, float* scores) {
   const std::int64_t stride = std::int64_t{head_dim} * E::kBytes;

@@ -43,6 +43,7 @@ struct KeyRun {
 // The runs of one chunk. A page may hold a single row.
 struct ChunkRuns {
   int count = 0;
+  int keys = 0;  // of all runs
   KeyRun runs[kChunk];
 };
 
@@ -51,6 +52,7 @@ inline void find_runs(const KvView& kv, std::int64_t sequence, int kv_head, std:
                       ChunkRuns& out) {
   const bool scaled = kv.format == KvFormat::q8;
   out.count = 0;
+  out.keys = 0;
   for (std::int64_t key = lo; key < hi;) {
     const std::int64_t in_page = key & (kv.page_rows - 1);
     const std::int64_t left = kv.page_rows - in_page;
@@ -68,6 +70,7 @@ inline void find_runs(const KvView& kv, std::int64_t sequence, int kv_head, std:
                                scaled ? reinterpret_cast<const float*>(kv.v.get() + scale) : nullptr,
                                nullptr,
                                nullptr};
+      out.keys += static_cast<int>(end - key);
     }
     key = end;
   }
