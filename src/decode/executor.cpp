@@ -105,13 +105,7 @@ Status Executor::reserve(const kv::KvLayout& layout, const ExecutorOptions& opti
   while (sample_phase_ < program.phases.size() && program.phases[sample_phase_].phase_class != std::string_view(kernels::kSamplePhase)) {
     ++sample_phase_;
   }
-  for (std::size_t s = 0; s < program.slots.size(); ++s) {
-    const kernels::Slot& slot = program.slots[s];
-    if (slot.kind != SlotKind::kv || !slot.name.ends_with(".k")) continue;
-    const auto layer_class = static_cast<std::int32_t>(std::stol(slot.name.substr(4)));  // "kv.c<class>.layer<n>.k"
-    const auto pages = static_cast<std::uint64_t>(layout.classes[static_cast<std::size_t>(layer_class)].geometry.pages);
-    kv_storage_.push_back({slots_[s], slots_[s + 1], layer_class, slot.bytes / pages});
-  }
+  for (const model::KvLayer& layer : model_.kv_layers) kv_storage_.push_back({slots_[layer.k], slots_[layer.v], layer.layer_class, layer.view});
 
   std::vector<std::byte*> bases;
   for (const Buffer& b : slots_) bases.push_back(b.address);
@@ -222,9 +216,10 @@ Status Executor::upload_state(device::Recorder& recorder, const StepPlan& plan) 
   for (const kv::ZeroPage& fill : plan.zero_pages) {
     for (const KvStorage& storage : kv_storage_) {
       if (storage.layer_class != fill.layer_class) continue;
-      const std::uint64_t at = static_cast<std::uint64_t>(fill.page) * storage.page_bytes;
-      PLUMB_TRY(recorder.fill(storage.k, at, storage.page_bytes, std::byte{0}));
-      PLUMB_TRY(recorder.fill(storage.v, at, storage.page_bytes, std::byte{0}));
+      for (int head = 0; head < storage.view.kv_heads; ++head) {
+        PLUMB_TRY(recorder.fill(storage.k, storage.block(fill.page, head), storage.block_bytes(), std::byte{0}));
+        PLUMB_TRY(recorder.fill(storage.v, storage.block(fill.page, head), storage.block_bytes(), std::byte{0}));
+      }
     }
   }
   for (const auto& [row, slot] : plan.state_slots) {

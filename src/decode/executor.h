@@ -152,7 +152,9 @@ class Executor {
   struct KvStorage {
     device::Buffer k, v;
     std::int32_t layer_class;
-    std::uint64_t page_bytes;  // of K alone
+    kernels::KvView view;  // where a page's blocks lie
+    std::uint64_t block_bytes() const { return static_cast<std::uint64_t>(kernels::kv_block_bytes(view)); }
+    std::uint64_t block(std::int32_t page, int head) const { return static_cast<std::uint64_t>(kernels::kv_block(view, page, head)); }
   };
   std::vector<KvStorage> kv_storage_;
   device::Buffer tokens_, sources_, positions_, sequences_, logit_index_, params_, relay_of_;

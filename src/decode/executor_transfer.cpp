@@ -11,7 +11,7 @@ using device::Buffer;
 std::uint64_t Executor::kv_page_bytes(std::int32_t layer_class) const {
   std::uint64_t bytes = 0;
   for (const KvStorage& storage : kv_storage_) {
-    if (storage.layer_class == layer_class) bytes += 2 * storage.page_bytes;
+    if (storage.layer_class == layer_class) bytes += 2 * static_cast<std::uint64_t>(storage.view.kv_heads) * storage.block_bytes();
   }
   return bytes;
 }
@@ -22,9 +22,9 @@ Status Executor::read_page(std::int32_t layer_class, std::int32_t page, std::spa
   std::uint64_t at = 0;
   for (const KvStorage& storage : kv_storage_) {
     if (storage.layer_class != layer_class) continue;
+    const std::uint64_t block = storage.block_bytes();
     for (const Buffer& half : {storage.k, storage.v}) {
-      PLUMB_TRY(buffer->copy(transfer_, at, half, static_cast<std::uint64_t>(page) * storage.page_bytes, storage.page_bytes));
-      at += storage.page_bytes;
+      for (int head = 0; head < storage.view.kv_heads; ++head, at += block) PLUMB_TRY(buffer->copy(transfer_, at, half, storage.block(page, head), block));
     }
   }
   PLUMB_TRY(queue_.submit(std::move(buffer)).wait());
@@ -38,9 +38,9 @@ Status Executor::write_page(std::int32_t layer_class, std::int32_t page, std::sp
   std::uint64_t at = 0;
   for (const KvStorage& storage : kv_storage_) {
     if (storage.layer_class != layer_class) continue;
+    const std::uint64_t block = storage.block_bytes();
     for (const Buffer& half : {storage.k, storage.v}) {
-      PLUMB_TRY(buffer->upload(half, static_cast<std::uint64_t>(page) * storage.page_bytes, bytes.subspan(at, storage.page_bytes)));
-      at += storage.page_bytes;
+      for (int head = 0; head < storage.view.kv_heads; ++head, at += block) PLUMB_TRY(buffer->upload(half, storage.block(page, head), bytes.subspan(at, block)));
     }
   }
   return queue_.submit(std::move(buffer)).wait();

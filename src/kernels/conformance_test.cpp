@@ -110,10 +110,14 @@ void no_sink(const AttentionArgs& a, device::Worker& w) {
 }
 void neighbour_kv_head(const AttentionArgs& a, device::Worker& w) {
   AttentionArgs changed = a;
-  if (a.kv.kv_heads > 1) {  // head 0 reads the K rows that follow its own: the next head's
-    changed.kv.k.at += static_cast<std::uint64_t>(kv_block(a.kv, 0, 1));
-    changed.kv.pages -= 1;
+  std::vector<std::byte> k(kv_pool_bytes(a.kv));
+  for (std::int32_t page = 0; page < a.kv.pages; ++page) {
+    for (int head = 0; head < a.kv.kv_heads; ++head) {
+      const std::int64_t neighbour = kv_block(a.kv, page, (head + 1) % a.kv.kv_heads);
+      std::memcpy(k.data() + kv_block(a.kv, page, head), a.kv.k.get() + neighbour, static_cast<std::size_t>(kv_block_bytes(a.kv)));
+    }
   }
+  changed.kv.k = host_ref(k.data());
   run_honest(changed, w);
 }
 

@@ -10,19 +10,19 @@
 #include <vector>
 
 #include "base/cell.h"
+#include "kv/free_pages.h"
 #include "kv/step_clock.h"
 
 namespace plumb::kv {
-
-using PageId = std::int32_t;
 
 class PagePool {
  public:
   // `context` and `clock` may be null (nothing is launched ahead then); otherwise they outlive the pool.
   explicit PagePool(std::int32_t pages, const CellContext* context = nullptr, const StepClock* clock = nullptr);
 
-  // A free page with one reference, or nullopt. Allocates no memory.
-  std::optional<PageId> acquire();
+  // A free page with one reference, or nullopt: the one that follows `after`, the page before it in its sequence, if that is free, since keys
+  // in neighbouring pages are read faster (kernels/api/kv_view.h); else one with room behind it. Allocates no memory.
+  std::optional<PageId> acquire(PageId after = -1);
   // One more holder. REQUIRES: refs(page) > 0.
   void retain(PageId page);
   // One holder less; returns true when nobody holds the page any more. REQUIRES: refs(page) > 0.
@@ -31,7 +31,7 @@ class PagePool {
   void reclaim();
 
   std::int32_t pages() const { return pages_; }
-  std::int32_t free_pages() const { return static_cast<std::int32_t>(free_.get().size()); }
+  std::int32_t free_pages() const { return free_.get().size(); }
   std::int32_t refs(PageId page) const { return refs_.get()[static_cast<std::size_t>(page)]; }
 
   struct Waiting {
@@ -39,14 +39,14 @@ class PagePool {
     std::uint64_t step;  // free when this one has settled
   };
   // For checkers.
-  const std::vector<PageId>& peek_free() const { return free_.peek(); }
+  const FreePages& peek_free() const { return free_.peek(); }
   const std::vector<std::int32_t>& peek_refs() const { return refs_.peek(); }
   const std::vector<Waiting>& peek_limbo() const { return limbo_.peek(); }
 
  private:
   const std::int32_t pages_;
   const StepClock* const clock_;
-  Cell<CellId::pool_free, std::vector<PageId>> free_;  // used as a stack: the page freed last is the warmest
+  Cell<CellId::pool_free, FreePages> free_;
   Cell<CellId::pool_refs, std::vector<std::int32_t>> refs_;
   Cell<CellId::pool_limbo, std::vector<Waiting>> limbo_;
 };

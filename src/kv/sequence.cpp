@@ -33,9 +33,11 @@ std::int32_t Sequence::table_index(std::size_t layer_class, std::int32_t logical
 
 Result<PageId> Sequence::take(std::size_t layer_class) {
   PagePool& pool = *parts_.pools[layer_class];
-  if (const auto page = pool.acquire()) return *page;
+  const std::vector<PageId>& held = held_.get()[layer_class].pages;
+  const PageId last = held.empty() ? kNoPage : held.back();
+  if (const auto page = pool.acquire(last)) return *page;
   if (parts_.tree != nullptr && parts_.tree->evict(layer_class, 1) > 0) {
-    if (const auto page = pool.acquire()) return *page;
+    if (const auto page = pool.acquire(last)) return *page;
   }
   return fail(ErrorCode::capacity, "the KV pool has no free page; this sequence holds " + std::to_string(pages_held(layer_class)) + " of its " +
                   std::to_string(pool.pages()),

@@ -42,11 +42,19 @@ struct WeightSource {
   bool packed = false;     // `bytes` is empty: Program::load writes the slot
 };
 
+// Where a layer's keys and values are kept.
+struct KvLayer {
+  kernels::SlotId k, v;
+  std::int32_t layer_class;
+  kernels::KvView view;
+};
+
 struct LoweredModel {
   kernels::Program program;
   std::vector<WeightSource> weights;
   std::vector<std::vector<float>> constants;  // what vector sources point at
-  std::vector<std::int32_t> classes;          // window per layer class, the order of `kv`
+  std::vector<std::int32_t> classes;          // window per layer class, the order of `kv` below
+  std::vector<KvLayer> kv_layers;             // of the layers that attend, in order
 };
 
 // Walks the spec and emits the phases of one step: embed, per layer (norm, mixer, norm, feed-forward), gather, norm, head,

@@ -125,8 +125,11 @@ KvView Lowering::kv_view(const AttentionSpec& a) {
               .head_dim = a.head_dim,
               .window = a.window};
   const std::uint64_t bytes = kv_pool_bytes(view);
-  view.k = ref<std::byte>(program().add_slot(fmt::format("kv.c{}.layer{}.k", c, layer_), SlotKind::kv, bytes));
-  view.v = ref<std::byte>(program().add_slot(fmt::format("kv.c{}.layer{}.v", c, layer_), SlotKind::kv, bytes));
+  const SlotId k = program().add_slot(fmt::format("kv.c{}.layer{}.k", c, layer_), SlotKind::kv, bytes);
+  const SlotId v = program().add_slot(fmt::format("kv.c{}.layer{}.v", c, layer_), SlotKind::kv, bytes);
+  view.k = ref<std::byte>(k);
+  view.v = ref<std::byte>(v);
+  out_.kv_layers.push_back({k, v, static_cast<std::int32_t>(c), view});
   return view;
 }
 

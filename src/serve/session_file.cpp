@@ -214,6 +214,7 @@ Result<std::int32_t> restore_session(Engine::Impl& engine, const std::string& pa
   if (!in.done()) return fail(ErrorCode::malformed, "has bytes after its last page", path, "pages", std::to_string(pages));
 
   kv::NodeId parent = kv::kRoot;
+  std::vector<kv::PageId> last(classes.size(), kernels::kNoPage);
   engine.tree()->lock(parent);
   Status status;
   for (std::uint32_t p = 0; p < pages && status.ok(); ++p) {
@@ -221,12 +222,12 @@ Result<std::int32_t> restore_session(Engine::Impl& engine, const std::string& pa
     for (std::size_t c = 0; c < classes.size() && status.ok(); ++c) {
       const auto content = contents[p * classes.size() + c];
       if (content.empty()) continue;
-      auto page = engine.pool(c).acquire();
-      if (!page && engine.tree()->evict(c, 1) > 0) page = engine.pool(c).acquire();
+      auto page = engine.pool(c).acquire(last[c]);
+      if (!page && engine.tree()->evict(c, 1) > 0) page = engine.pool(c).acquire(last[c]);
       if (!page) {
         status = fail(ErrorCode::capacity, "the KV pool has no page for it", path, "page", std::to_string(p));
       } else {
-        ids[c] = *page;
+        ids[c] = last[c] = *page;
         status = engine.executor().write_page(static_cast<std::int32_t>(c), *page, content);
       }
     }

@@ -30,8 +30,12 @@ Result<KvFormat> parse_kv_format(const char* field, const std::string& name);
 // One head's accumulator and one chunk of scores of a group stay in a worker's cache; no released model goes above 512.
 inline constexpr std::int32_t kMaxHeadDim = 512;
 
-// Storage of one layer's K and V: [pages][kv_heads] blocks, each the page_rows rows of one head in one page: [page_rows][head_dim]
-// elements of `format`, then for q8 the float32 scales [page_rows].
+// Storage of one layer's K and V: blocks, each the page_rows rows of one head in one page: [page_rows][head_dim] elements of `format`, then for
+// q8 the float32 scales [page_rows]. The blocks of one head lie side by side for kKvSpanPages pages, then the next head's: [spans][kv_heads]
+// [pages of the span]; the last span may be shorter. So a head's keys in neighbouring pages, which a sequence has where it can (kv/page_pool.h),
+// are one stream, as long as processors' prefetchers like it; and a short sequence touches one end of the pool and not a place for each head.
+inline constexpr std::int64_t kKvSpanPages = 64;
+
 struct KvView {
   Ref<std::byte> k;
   Ref<std::byte> v;
@@ -66,8 +70,11 @@ inline std::uint64_t kv_pool_bytes(const KvView& kv) {
   return static_cast<std::uint64_t>(kv.pages) * kv.page_rows * kv.kv_heads * kv_head_row_bytes(kv.format, kv.head_dim);
 }
 // Byte offset of the block of (page, head), of a row's elements inside a block, and of the scales inside a block (q8).
+inline std::int64_t kv_block_bytes(const KvView& kv) { return kv.page_rows * kv_head_row_bytes(kv.format, kv.head_dim); }
 inline std::int64_t kv_block(const KvView& kv, std::int64_t page, int head) {
-  return (page * kv.kv_heads + head) * kv.page_rows * kv_head_row_bytes(kv.format, kv.head_dim);
+  const std::int64_t span = page / kKvSpanPages * kKvSpanPages;
+  const std::int64_t pages = kv.pages - span < kKvSpanPages ? kv.pages - span : kKvSpanPages;
+  return (span * kv.kv_heads + head * pages + page - span) * kv_block_bytes(kv);
 }
 inline std::int64_t kv_row_in_block(const KvView& kv, std::int64_t row) { return row * kv.head_dim * kv_element_bytes(kv.format); }
 inline std::int64_t kv_scales_in_block(const KvView& kv) { return kv_row_in_block(kv, kv.page_rows); }

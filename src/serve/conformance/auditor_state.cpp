@@ -69,9 +69,9 @@ void Auditor::check_pools() {
     }
     std::vector<char> seen(holders.size(), 0);
     bool once = true;
-    for (const kv::PageId page : pool.peek_free()) {
-      once = once && page >= 0 && page < pool.pages() && seen[static_cast<std::size_t>(page)]++ == 0 && pool.peek_refs()[static_cast<std::size_t>(page)] == 0;
-    }
+    pool.peek_free().each([&](kv::PageId page) {
+      once = once && seen[static_cast<std::size_t>(page)]++ == 0 && pool.peek_refs()[static_cast<std::size_t>(page)] == 0;
+    });
     for (const auto& waiting : pool.peek_limbo()) {
       once = once && seen[static_cast<std::size_t>(waiting.page)]++ == 0 && pool.peek_refs()[static_cast<std::size_t>(waiting.page)] == 0;
       check("C10", waiting.step > settled, "a page waits for a step that has settled");
@@ -86,7 +86,7 @@ void Auditor::check_pools() {
         break;
       }
     }
-    const auto idle = static_cast<std::int32_t>(pool.peek_free().size() + pool.peek_limbo().size());
+    const auto idle = pool.peek_free().size() + static_cast<std::int32_t>(pool.peek_limbo().size());
     check(aux ? "C24" : "C17", held + idle == pool.pages(), [&] { return number(held) + " held and " + number(idle) + " idle pages of " + number(pool.pages()); });
     for (const Open& o : open_) {
       for (const auto& [where, page] : o.written) {

@@ -11,6 +11,7 @@
 #include "kernels/cpu/generic/math.h"
 #include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/kv_pages.h"
+#include "kernels/cpu/generic/ask_keys.h"
 #include "kernels/cpu/generic/kv_append.h"
 #include "kernels/cpu/generic/chunk_tiles.h"
 #include "kernels/cpu/generic/chunk_heads.h"

@@ -13,6 +13,7 @@
 #include "kernels/cpu/avx512/wide_math.h"
 #include "kernels/cpu/generic/ask_ahead.h"
 #include "kernels/cpu/generic/kv_pages.h"
+#include "kernels/cpu/generic/ask_keys.h"
 #include "kernels/cpu/generic/chunk_tiles.h"
 #include "kernels/cpu/avx512/chunk_heads.h"
 #include "kernels/cpu/generic/attention_chunk.h"

@@ -55,7 +55,7 @@ inline void score_keys(const float* const* q, const KeyRun& run, int head_dim, b
   const std::byte* ahead = ask ? run.k_ahead : nullptr;
   for (int j = 0; j < run.count; j += kWideKeys) {
     const int n = run.count - j < kWideKeys ? run.count - j : kWideKeys;
-    if (ahead != nullptr) ask_for_lines<2>(ahead + j * stride, n * stride);
+    if (ahead != nullptr) ask_for_keys(ahead + j * stride, n * stride, run.near);
     score_wide<F, R>(q, run.k + j * stride, n, head_dim, scores + j);
   }
 }

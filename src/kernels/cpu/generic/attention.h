@@ -96,66 +96,6 @@ inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& head
   return a.out.get() + (row * a.q_heads + heads.first) * a.kv.head_dim;
 }
 
-// Keys are asked for this many before they are used: pages lie anywhere and runs are a page long, too short for the processor to see where
-// they lead. Into the second-level cache: two chunks of keys and values fill the first. (16 heads of 64 over 4, f16, 32,768 keys from memory, one
-// worker of a Zen 4, three runs: 14.3 to 14.6 GB/s; asked into the first 9.4 to 11.8, one chunk ahead 6.7 to 12.1, four 9.5 to 10.1.)
-inline constexpr std::int64_t kAskAhead = 2 * kChunk;
-
-// Where keys of a head lie in a page. -1 where there is no such page. Silent: what is wrong with a page is counted when the page is used.
-struct PagePlace {
-  std::int64_t row;
-  std::int64_t scale;
-};
-inline PagePlace place_of(const KvView& kv, std::int64_t sequence, int kv_head, std::int64_t key) {
-  const std::int64_t logical = kv.window == 0 ? key / kv.page_rows : key / kv.page_rows % kv.table_pages;
-  const std::int64_t page = logical < kv.table_pages ? kv.table[sequence * kv.table_pages + logical] : -1;
-  if (page < 0 || page >= kv.pages) return {-1, -1};
-  const std::int64_t block = kv_block(kv, page, kv_head);
-  const std::int64_t in_page = key & (kv.page_rows - 1);
-  return {block + kv_row_in_block(kv, in_page), block + kv_scales_in_block(kv) + in_page * 4};
-}
-
-template <KvFormat F>
-[[gnu::always_inline]] inline void ask_for_scales(const KvView& kv, const PagePlace& place, std::int64_t keys) {
-  if constexpr (F == KvFormat::q8) {
-    ask_for_lines<2>(kv.k.get() + place.scale, keys * 4);
-    ask_for_lines<2>(kv.v.get() + place.scale, keys * 4);
-  }
-}
-
-// Asks for the first keys that a row or a part of one sees, [lo, lo + kAskAhead).
-template <KvFormat F>
-[[gnu::always_inline]] inline void ask_for_first(const KvView& kv, const RowView& row, int kv_head, std::int64_t lo) {
-  const std::int64_t row_bytes = kv.head_dim * kv_element_bytes(F);
-  const std::int64_t hi = lo + kAskAhead < row.position + 1 ? lo + kAskAhead : row.position + 1;
-  while (lo < hi) {
-    const std::int64_t left = kv.page_rows - (lo & (kv.page_rows - 1));
-    const std::int64_t end = lo + left < hi ? lo + left : hi;
-    if (const PagePlace place = place_of(kv, row.sequence, kv_head, lo); place.row >= 0) {
-      ask_for_lines<2>(kv.k.get() + place.row, (end - lo) * row_bytes);
-      ask_for_lines<2>(kv.v.get() + place.row, (end - lo) * row_bytes);
-      ask_for_scales<F>(kv, place, end - lo);
-    }
-    lo = end;
-  }
-}
-
-// Says for each run of a chunk where the keys kAskAhead later lie, if the row sees any: they are in one page too, since a page has a power
-// of two of keys. The products ask for them key by key.
-template <KvFormat F>
-[[gnu::always_inline]] inline void look_ahead(const KvView& kv, std::int64_t sequence, std::int64_t position, int kv_head, ChunkRuns& runs) {
-  for (int i = 0; i < runs.count; ++i) {
-    KeyRun& run = runs.runs[i];
-    const std::int64_t key = run.first + kAskAhead;
-    if (key > position) continue;
-    const PagePlace place = place_of(kv, sequence, kv_head, key);
-    if (place.row < 0) continue;
-    run.k_ahead = kv.k.get() + place.row;
-    run.v_ahead = kv.v.get() + place.row;
-    ask_for_scales<F>(kv, place, run.count);
-  }
-}
-
 // One slice of one row: t.largest, t.total and o[heads][head_dim] afterwards.
 template <KvFormat F>
 inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t slice, device::Worker& w, HeadTile& t,
@@ -208,7 +148,7 @@ inline void attend(const AttentionArgs& a, const RowView& row, const Heads& head
   Merged total;
   total.start(a, heads, out);
   Stretch s;
-  ask_for_first<F>(a.kv, row, heads.kv_head, row.first);
+  ask_for_first<F>(a.kv, row.sequence, row.position, heads.kv_head, row.first);
   for (std::int64_t stretch = row.first_stretch(); stretch < row.first_stretch() + row.stretches(); ++stretch) {
     s.attend<F>(a, row, heads, stretch, w);
     for (int h = 0; h < heads.count; ++h) {

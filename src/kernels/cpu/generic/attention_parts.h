@@ -65,7 +65,7 @@ inline void attend_part(const AttentionArgs& a, const RowView& row, const Heads&
   const std::int64_t first = n * part / a.parts;
   const std::int64_t last = n * (part + 1) / a.parts;
   const std::int64_t begin = (row.first_slice() + first) * kAttentionSlice;
-  if (first < last) ask_for_first<F>(a.kv, row, heads.kv_head, begin > row.first ? begin : row.first);
+  if (first < last) ask_for_first<F>(a.kv, row.sequence, row.position, heads.kv_head, begin > row.first ? begin : row.first);
   for (std::int64_t s = first; s < last; ++s) {
     attend_slice<F>(a, row, heads, row.first_slice() + s, w, t, o);
     store_partial(a, row.row * room + s, heads, t.largest, t.total, o);
@@ -152,7 +152,7 @@ void attention_seqpar_long(const AttentionArgs& a, device::Worker& w) {
       if (s == 0) attend_row<F>(a, r, own, w);
     } else if (view_row(a, r, w, row) && s < row.stretches()) {
       const std::int64_t begin = (row.first_stretch() + s) * kAttentionStretch;
-      ask_for_first<F>(a.kv, row, own.kv_head, begin > row.first ? begin : row.first);
+      ask_for_first<F>(a.kv, row.sequence, row.position, own.kv_head, begin > row.first ? begin : row.first);
       stretch.attend<F>(a, row, own, row.first_stretch() + s, w);
       store_partial(a, r * room + s, own, stretch.merged.largest, stretch.merged.total, stretch.o);
     }

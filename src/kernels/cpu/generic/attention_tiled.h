@@ -67,12 +67,14 @@ inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, in
     const std::int64_t bytes = skip * head_dim * 4;
     out.runs[out.count++] = {from,
                              static_cast<int>(to - from),
+                             run.page,
                              run.k + bytes,
                              run.v + bytes,
                              run.k_scales == nullptr ? nullptr : run.k_scales + skip,
                              run.v_scales == nullptr ? nullptr : run.v_scales + skip,
                              nullptr,
-                             nullptr};
+                             nullptr,
+                             false};
     out.keys += static_cast<int>(to - from);
   }
 }
@@ -119,7 +121,7 @@ inline void attend_block(const AttentionArgs& a, const RowView* rows, int count,
     }
     for (std::int64_t chunk = (lo > slice ? lo : slice) / kChunk * kChunk; chunk < end; chunk += kChunk) {
       find_runs(kv, rows[0].sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, rows[0].row, w, all);
-      look_ahead<F>(kv, rows[0].sequence, hi - 1, heads.kv_head, all);
+      for (int i = 0; i < all.count; ++i) look_far<F>(kv, rows[0].sequence, hi - 1, heads.kv_head, all.runs[i]);
       if constexpr (F != KvFormat::f32) unpack_chunk<F>(all, chunk, head_dim, s);
       for (int r = 0; r < count; ++r) {
         if constexpr (F == KvFormat::f32) ask_for_rows_ahead(all, std::int64_t{head_dim} * 4, r, count);  // not all at once: a burst is waited for

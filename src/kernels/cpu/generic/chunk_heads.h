@@ -18,11 +18,11 @@ inline void score_keys(const float* const* q, const KeyRun& run, int head_dim, b
   const std::byte* ahead = ask ? run.k_ahead : nullptr;
   int j = 0;
   for (; j + N <= run.count; j += N) {
-    if (ahead != nullptr) ask_for_lines<2>(ahead + j * stride, N * stride);
+    if (ahead != nullptr) ask_for_keys(ahead + j * stride, N * stride, run.near);
     score_tile<E, R, N>(q, run.k + j * stride, head_dim, scores + j);
   }
   for (; j < run.count; ++j) {
-    if (ahead != nullptr) ask_for_lines<2>(ahead + j * stride, stride);
+    if (ahead != nullptr) ask_for_keys(ahead + j * stride, stride, run.near);
     score_tile<E, R, 1>(q, run.k + j * stride, head_dim, scores + j);
   }
 }

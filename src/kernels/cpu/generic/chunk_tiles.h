@@ -77,7 +77,7 @@ inline void value_tile(const float* p, const ChunkRuns& runs, std::int64_t chunk
     const std::byte* v = run.v + first_d * kBytes;
     const std::byte* ahead = ask && first_d * kBytes % 64 == 0 ? run.v_ahead : nullptr;
     for (int j = 0; j < run.count; ++j, v += stride) {
-      if (ahead != nullptr) ask_for_lines<2>(ahead + j * stride + first_d * kBytes, D * Lanes::kLanes * kBytes);
+      if (ahead != nullptr) ask_for_keys(ahead + j * stride + first_d * kBytes, D * Lanes::kLanes * kBytes, run.near);
       typename Lanes::Vector values[D];
 #pragma GCC unroll 8
       for (int d = 0; d < D; ++d) values[d] = Lanes::values(v + d * Lanes::kLanes * kBytes);

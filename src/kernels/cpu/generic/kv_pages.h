@@ -8,9 +8,13 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 inline constexpr int kChunk = 64;
 static_assert(kAttentionSlice % kChunk == 0);
 
+inline std::int64_t logical_page(const KvView& kv, std::int64_t position) {
+  return position >> std::countr_zero(static_cast<std::uint32_t>(kv.page_rows));  // a power of two
+}
+
 // The page that holds `position` of a sequence, or -1. Every reason for -1 is counted, and `row` of the batch named.
 inline std::int64_t page_of(const KvView& kv, std::int64_t sequence, std::int64_t position, std::int64_t row, device::Worker& w) {
-  std::int64_t logical = position / kv.page_rows;
+  std::int64_t logical = logical_page(kv, position);
   if (kv.window == 0) {
     // A full-attention table does not wrap: a position behind its end is a reservation that is too short.
     if (w.index_in(logical, kv.table_pages, row) != logical) return -1;
@@ -28,16 +32,18 @@ inline bool valid_row(const KvView& kv, std::int64_t sequence, std::int64_t posi
 }
 
 // A run of keys that lies in one page: [first, first + count), and the K and V rows of one head. The scales are null where the form
-// has none; what lies ahead (look_ahead) where nothing is to be asked for.
+// has none; what lies ahead (ask_keys.h) where nothing is to be asked for.
 struct KeyRun {
   std::int64_t first;
   int count;
+  std::int32_t page;
   const std::byte* k;
   const std::byte* v;
   const float* k_scales;
   const float* v_scales;
   const std::byte* k_ahead;
   const std::byte* v_ahead;
+  bool near;  // what lies ahead is soon used
 };
 
 // The runs of one chunk. A page may hold a single row.
@@ -64,12 +70,14 @@ inline void find_runs(const KvView& kv, std::int64_t sequence, int kv_head, std:
       const std::int64_t scale = block + kv_scales_in_block(kv) + in_page * 4;
       out.runs[out.count++] = {key,
                                static_cast<int>(end - key),
+                               static_cast<std::int32_t>(page),
                                kv.k.get() + row,
                                kv.v.get() + row,
                                scaled ? reinterpret_cast<const float*>(kv.k.get() + scale) : nullptr,
                                scaled ? reinterpret_cast<const float*>(kv.v.get() + scale) : nullptr,
                                nullptr,
-                               nullptr};
+                               nullptr,
+                               false};
       out.keys += static_cast<int>(end - key);
     }
     key = end;
