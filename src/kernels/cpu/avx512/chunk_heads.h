@@ -11,12 +11,11 @@ inline constexpr int kWideKeys = 8;
 inline __m512 add_pairs(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)), _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
 }
-// The sums of the lower halves of the four vectors, then those of the upper, each in sum8's order.
-inline __m256 sums_of_halves(__m512 a, __m512 b, __m512 c, __m512 d) {
-  const __m512 sums = add_pairs(add_pairs(a, b), add_pairs(c, d));
-  const __m512 first = _mm512_shuffle_f32x4(sums, sums, _MM_SHUFFLE(2, 0, 2, 0));
-  const __m512 second = _mm512_shuffle_f32x4(sums, sums, _MM_SHUFFLE(3, 1, 3, 1));
-  return _mm256_add_ps(_mm512_castps512_ps256(first), _mm512_castps512_ps256(second));
+// The sums of four lanes of the halves of four vectors: lanes 0..3 of the lower halves, lanes 4..7 of the lower, then likewise of the upper.
+inline __m512 sums_of_quarters(const __m512* x) { return add_pairs(add_pairs(x[0], x[1]), add_pairs(x[2], x[3])); }
+// From two of these: the sums of the four lower halves, then those of the four upper, in sum8's order; of a, then of b.
+inline __m512 sums_of_halves(__m512 a, __m512 b) {
+  return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, _MM_SHUFFLE(2, 0, 2, 0)), _mm512_shuffle_f32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
 }
 
 // scores[r * kChunk + j] = q[r] . k[j] for R heads and j < n <= 8. Vector i has keys i and i + 4; where there are fewer, the last again.
@@ -45,8 +44,13 @@ inline void score_wide(const float* const* q, const std::byte* k, int n, int hea
     }
   }
   const auto stored = static_cast<__mmask8>((1U << n) - 1);
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) _mm256_mask_storeu_ps(scores + r * kChunk, stored, sums_of_halves(acc[r][0], acc[r][1], acc[r][2], acc[r][3]));
+#pragma GCC unroll 2
+  for (int r = 0; r < R; r += 2) {
+    const __m512 first = sums_of_quarters(acc[r]);
+    const __m512 both = sums_of_halves(first, r + 1 < R ? sums_of_quarters(acc[r + 1]) : first);
+    _mm256_mask_storeu_ps(scores + r * kChunk, stored, _mm512_castps512_ps256(both));
+    if (r + 1 < R) _mm256_mask_storeu_ps(scores + (r + 1) * kChunk, stored, _mm512_extractf32x8_ps(both, 1));
+  }
 }
 
 template <KvFormat F, int R>
