@@ -50,6 +50,9 @@ inline Pool make_pool(std::uint64_t bytes) {
   return pool;
 }
 
+// Where the pages of the sequence lie in their pool: one after the other, as the engine gives them to a sequence that is alone, or anywhere.
+enum class Pages : std::uint8_t { in_order, scattered };
+
 struct Problem {
   Pool k, v;
   std::vector<float> q, out, sinks;
@@ -57,7 +60,7 @@ struct Problem {
   kernels::AttentionArgs args;
 
   // The last `rows` positions of `span`.
-  Problem(kernels::KvFormat format, const Geometry& g, std::int32_t span, std::int32_t rows)
+  Problem(kernels::KvFormat format, const Geometry& g, std::int32_t span, std::int32_t rows, Pages order = Pages::scattered)
       : positions(static_cast<std::size_t>(rows)), sequences(positions.size(), 0) {
     std::iota(positions.begin(), positions.end(), span - rows);
     using namespace kernels;
@@ -66,7 +69,7 @@ struct Problem {
     std::iota(table.begin(), table.end(), 0);
     const Philox random{5};
     std::uint64_t next = 0;
-    for (std::size_t i = table.size(); i > 1; --i) std::swap(table[i - 1], table[random.block(next++)[0] % i]);
+    for (std::size_t i = table.size(); order == Pages::scattered && i > 1; --i) std::swap(table[i - 1], table[random.block(next++)[0] % i]);
     args.kv = {.k = {}, .v = {}, .table = host_ref<const std::int32_t>(table.data()), .format = format, .pages = pages, .page_rows = 16, .table_pages = pages,
                .sequences = 1, .kv_heads = g.kv_heads, .head_dim = g.head_dim};
     k = make_pool(kv_pool_bytes(args.kv));

@@ -1,10 +1,10 @@
 // What the rungs of this ladder share: one row of a long text, by several workers of a real queue.
 //
-// The four geometries that src/kernels/geometry/attention_plan.cpp has rows for, keys in f16, in pages of 16 in shuffled order. As in a model, layers
+// The four geometries that src/kernels/geometry/attention_plan.cpp has rows for, keys in f16, in pages of 16, in order or scattered. As in a model, layers
 // follow each other and their keys do not come from a cache: there are as many as 512 MB hold (at most 256), and a launch for each. Times are of the
 // queue's clock, from barrier to barrier; the median of the launches of seven walks, the rungs in turn.
 //
-// usage: ladder_attention_parts_<rung> [SET] [WORKERS]...     (default: the best set; 2, 4, 8 ... up to the processors)
+// usage: ladder_attention_parts_<rung> [scattered] [SET] [WORKERS]...     (default: in order; the best set; 2, 4, 8 ... up to the processors)
 //
 // A rung is held to the bits of rung 1, and that at 4,500 keys to the reference. The floor is what `plumb devices` measures the memory to give, or
 // arithmetic (attention_decode/rung.h), whichever is slower.
@@ -24,7 +24,7 @@ inline constexpr int kWalks = 7;
 // The layers of a model that attend: one query for all, keys of their own.
 class Layers {
  public:
-  Layers(const Geometry& g, std::int32_t span) : first_(kernels::KvFormat::f16, g, span, 1) {
+  Layers(const Geometry& g, std::int32_t span, Pages order) : first_(kernels::KvFormat::f16, g, span, 1, order) {
     const std::uint64_t bytes = kernels::kv_pool_bytes(first_.args.kv);
     const std::uint64_t count = std::clamp<std::uint64_t>((std::uint64_t{512} << 20) / (2 * bytes), 1, 256);
     const std::int32_t places = static_cast<std::int32_t>(kernels::attention_slices(0, span));
@@ -81,8 +81,11 @@ inline double median_of(std::vector<double> x) {
 inline int run_parts(const std::vector<kernels::AttentionVariant>& variants, int argc, char** argv) {
   std::vector<int> workers;
   kernels::Isa isa = kernels::best_isa();
+  Pages order = Pages::in_order;
   for (int i = 1; i < argc; ++i) {
-    if (const auto named = kernels::parse_isa(argv[i]); named.ok()) {
+    if (std::string_view(argv[i]) == "scattered") {
+      order = Pages::scattered;
+    } else if (const auto named = kernels::parse_isa(argv[i]); named.ok()) {
       isa = *named;
     } else {
       workers.push_back(std::atoi(argv[i]));
@@ -95,7 +98,7 @@ inline int run_parts(const std::vector<kernels::AttentionVariant>& variants, int
     Problem checked(kernels::KvFormat::f16, g, 4500, 1);
     if (!agrees_with_reference("rung 1", checked, variants[0], isa)) return 1;
     for (const std::int32_t span : kPartSpans) {
-      Layers layers(g, span);
+      Layers layers(g, span, order);
       for (const int n : workers) {
         const auto queue = device::open_cpu_queue({.threads = n});
         if (!queue.ok()) {

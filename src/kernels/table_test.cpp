@@ -172,6 +172,29 @@ TEST(Check, KvViews) {
   EXPECT_EQ(check(a).error().field, "kv.page_rows");
 }
 
+// Every block of a pool is somebody's, and nobody else's; the blocks of one head in the pages of a span follow each other.
+TEST(KvView, BlocksFillThePoolAndAHeadsAreAStream) {
+  for (const std::int32_t pages : {1, 3, 63, 64, 65, 127, 128, 200}) {
+    for (const std::int32_t heads : {1, 2, 5}) {
+      const KvView kv{.k = {}, .v = {}, .table = {}, .format = KvFormat::q8, .pages = pages, .page_rows = 4, .kv_heads = heads, .head_dim = 8};
+      const std::int64_t bytes = kv_block_bytes(kv);
+      EXPECT_EQ(bytes, 4 * (8 + 4));
+      std::vector<int> owners(static_cast<std::size_t>(pages) * static_cast<std::size_t>(heads), 0);
+      for (std::int32_t page = 0; page < pages; ++page) {
+        for (int head = 0; head < heads; ++head) {
+          const std::int64_t at = kv_block(kv, page, head);
+          ASSERT_TRUE(at >= 0 && at % bytes == 0 && static_cast<std::uint64_t>(at + bytes) <= kv_pool_bytes(kv)) << page << " of " << pages;
+          ++owners[static_cast<std::size_t>(at / bytes)];
+          if (page + 1 < pages && (page + 1) % kKvSpanPages != 0) {
+            EXPECT_EQ(kv_block(kv, page + 1, head), at + bytes);
+          }
+        }
+      }
+      EXPECT_EQ(std::count(owners.begin(), owners.end(), 1), pages * heads);
+    }
+  }
+}
+
 TEST(KvFormats, AreParsedByName) {
   for (const KvFormat format : kKvFormats) EXPECT_EQ(parse_kv_format("--kv", to_string(format)).value(), format);
   EXPECT_EQ(parse_kv_format("--kv", "q4").error().field, "--kv");

@@ -237,5 +237,25 @@ TEST(Sequence, RandomConversationsAlwaysReadTheTruth) {
   EXPECT_GT(rebuilt, 10);
 }
 
+// Keys in neighbouring pages are read faster, so a sequence asks for the page after its last.
+TEST(Sequence, TwoThatGrowInTurnAreStretchesOfNeighbouringPages) {
+  const KvLayout layout = plan_kv(spec_with({0}), {.context = 640, .sequences = 2, .chunk_rows = 24}).value();
+  PagePool pool(layout.classes[0].geometry.pages);
+  std::vector<PagePool*> pools{&pool};
+  SlotTable slots(layout);
+  const KvParts parts{layout, pools, slots};
+  Sequence a(parts, slots.acquire_row().value());
+  Sequence b(parts, slots.acquire_row().value());
+  ASSERT_TRUE(a.begin({}).ok() && b.begin({}).ok());
+  for (std::int32_t end = kPageRows; end <= 640; end += kPageRows) ASSERT_TRUE(a.reserve(end).ok() && b.reserve(end).ok());
+  for (const Sequence* sequence : {&a, &b}) {
+    const std::vector<PageId>& pages = sequence->peek_held()[0].pages;
+    ASSERT_EQ(pages.size(), 40U);
+    int stretches = 1;
+    for (std::size_t i = 1; i < pages.size(); ++i) stretches += pages[i] == pages[i - 1] + 1 ? 0 : 1;
+    EXPECT_LE(stretches, 3);
+  }
+}
+
 }  // namespace
 }  // namespace plumb::kv

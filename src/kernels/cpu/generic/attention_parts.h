@@ -5,8 +5,8 @@
 //   seqpar_long  every stretch of a row is a task. A place for each stretch: an eighth of the memory and of the merge at the end, which few
 //                workers do while the others wait.
 //
-// Tasks of one part of a row follow each other, head by head: the heads of a page lie side by side, and workers that walk them at the same time
-// read memory faster than workers far apart (by up to a tenth; ladders/attention_parts).
+// Tasks of one part of a row follow each other, head by head. (Measured when the heads of a page lay side by side: workers that walked them at the
+// same time read memory up to a tenth faster than workers far apart.)
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
