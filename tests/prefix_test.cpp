@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "plumb/plumb.h"
+#include "serve/engine_impl.h"
 #include "story.h"
 
 namespace plumb {
@@ -12,9 +13,9 @@ namespace {
 const std::string& kModel = test::kStoryModel;
 using test::heldout;
 
-Engine open(bool prefix_cache, std::int32_t window_pages = 128) {
+Engine open(bool prefix_cache, std::int32_t window_pages = 128, bool diag = false) {
   auto engine = Engine::open(kModel, {.threads = 2, .context = 2048, .chunk_rows = 64, .max_requests = 1, .prefix_cache = prefix_cache,
-                                      .cache_positions = 2048, .cache_window_pages = window_pages});
+                                      .cache_positions = 2048, .cache_window_pages = window_pages, .diag = diag});
   EXPECT_TRUE(engine.ok()) << engine.error().to_string();
   return std::move(engine).value();
 }
@@ -43,6 +44,18 @@ Outcome run(Engine& engine, const std::vector<std::int32_t>& prompt, std::int32_
 void expect_same(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.ids, b.ids);
   EXPECT_EQ(a.digests, b.digests);
+}
+
+// Leaves what no key or value is in every free page, as an earlier text might.
+void spoil_free_pages(Engine& engine) {
+  engine.impl().core().at_rest([&](const Scheduler&) {
+    for (std::size_t c = 0; c < engine.impl().layout().classes.size(); ++c) {
+      const std::vector<std::byte> nan(engine.impl().layout().classes[c].page_bytes, std::byte{0xFF});
+      engine.impl().pool(c).peek_free().each([&](kv::PageId page) {
+        EXPECT_TRUE(engine.impl().executor().write_page(static_cast<std::int32_t>(c), page, nan).ok());
+      });
+    }
+  });
 }
 
 TEST(Prefix, AFollowUpReusesTheAnswerAndChangesNoBit) {
@@ -86,6 +99,17 @@ TEST(Prefix, ABranchFarFromAnyWindowIsRebuiltBitForBit) {
   EXPECT_EQ(rebuilt.usage.cached_tokens + rebuilt.usage.rebuilt_tokens, 800);
   EXPECT_EQ(rebuilt.usage.rebuilt_tokens, 800 - (800 - 3 * 127 - 16) / 16 * 16) << "three sliding layers of 127 rows, and a page";
   expect_same(rebuilt, run(cold, branch, 4));
+}
+
+// The stand-ins for rows of a window that is gone are zeroed before anything reads them. Nothing that counts depends on them, but what is computed
+// from them is looked at when every launch is.
+TEST(Prefix, StandInsForALostWindowAreZeroes) {
+  Engine engine = open(true, 10, true);
+  const std::vector<std::int32_t> prompt = heldout(3000, 1100);
+  run(engine, prompt, 1);
+  spoil_free_pages(engine);
+  std::vector<std::int32_t> branch(prompt.begin(), prompt.begin() + 800);
+  EXPECT_GT(run(engine, branch, 2).usage.rebuilt_tokens, 0);
 }
 
 TEST(Prefix, AskingForLogitsOfThePromptComputesThem) {
