@@ -3,7 +3,7 @@
 // Pages that follow each other in the pool are streams (kernels/api/kv_view.h), which the processor's prefetchers follow from run to run; asking into
 // the first-level cache, a page ahead, only starts them in time after the other stream was walked. Where pages lie apart nothing but the asking
 // brings them, and it must be earlier than the first-level cache lasts: into the second. On a Zen 4 (2,048 keys of 16 heads over 4, f16, from
-// memory) a stream asked for far takes a fifth longer than one asked for near, and scattered pages asked for near half as long again.
+// memory) a stream asked for far takes a sixth longer than one asked for near, and scattered pages asked for near half as long again.
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
@@ -61,8 +61,8 @@ template <KvFormat F>
   }
 }
 
-// Notes for a run where the keys `distance` later lie, if there are any. They are taken to lie in one page, as they do unless pages are larger
-// than the distance; then what follows the page is asked for in place of some of them.
+// Notes for a run where the keys lie that are to be asked for while it is walked. They are taken to lie in one page, as they do unless pages are
+// larger than the distance; then what follows the page is asked for in place of some of them.
 template <KvFormat F>
 [[gnu::always_inline]] inline void note_ahead(const KvView& kv, const KeyPlace& place, KeyRun& run, bool near) {
   run.k_ahead = kv.k.get() + place.row;
