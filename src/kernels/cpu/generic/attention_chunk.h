@@ -35,8 +35,8 @@ inline void spread_scales(const ChunkRuns& runs, std::int64_t chunk, const float
 // Raw scores of one head to what exp takes, and the largest of them. Invisible places score -infinity.
 template <bool Scaled>
 inline float finish_scores(float* s, const float* k_scales, const AttentionArgs& a, const ChunkRuns& runs, std::int64_t chunk) {
-  const Scores scale = every<Scores>(a.scale);
-  Scores most = every<Scores>(-std::numeric_limits<float>::infinity());
+  const Scores scale = every(Scores{}, a.scale);
+  Scores most = every(Scores{}, -std::numeric_limits<float>::infinity());
   for (int j = 0; j < kChunk; j += kScoreLanes) {
     Scores x = load_scores(s + j);
     if constexpr (Scaled) x = x * load_scores(k_scales + j);
@@ -74,7 +74,7 @@ inline void weigh(HeadTile& t, const AttentionArgs& a, const ChunkRuns& runs, st
   }
   for (int h = 0; h < t.heads; ++h) {
     float* s = t.scores[h];
-    const Scores now = every<Scores>(t.largest[h]);
+    const Scores now = every(Scores{}, t.largest[h]);
     F32x8 sum = zero8();
 #pragma GCC unroll 4
     for (int j = 0; j < kChunk; j += kScoreLanes) {

@@ -3,13 +3,8 @@
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
-// x in every lane.
-template <class V>
-inline V every(float x);
-template <>
-inline F32x8 every<F32x8>(float x) {
-  return splat(x);
-}
+// x in every lane of a vector like the first.
+inline F32x8 every(F32x8, float x) { return splat(x); }
 
 // exp(x) within 2 ulp (math_test.cpp walks the range). x = n ln 2 + r with |r| <= 0.347; exp(r) is a polynomial of degree 6
 // fitted to 1.1e-8 relative, at Chebyshev points of that range. ln 2 is split so that n times the upper part is exact.
@@ -17,24 +12,24 @@ inline F32x8 every<F32x8>(float x) {
 // 88.37 it is infinity (true overflow is at 88.72; nothing here may come near either). NaN gives NaN.
 template <class V>
 inline V exp_lanes(V x) {
-  const V magic = every<V>(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer and leaves that in the low bits
-  const V lowest = every<V>(-87.33F);
-  const V highest = every<V>(88.37F);
+  const V magic = every(x, 12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer and leaves that in the low bits
+  const V lowest = every(x, -87.33F);
+  const V highest = every(x, 88.37F);
   const V clamped = min8(highest, max8(lowest, x));
-  const V shifted = mul_add(clamped, every<V>(1.44269502F), magic);
+  const V shifted = mul_add(clamped, every(x, 1.44269502F), magic);
   const V n = shifted - magic;
-  V r = mul_add(n, every<V>(-0.693359375F), clamped);
-  r = mul_add(n, every<V>(2.12194442e-4F), r);
-  V p = every<V>(1.3926250394433737e-3F);
-  p = mul_add(p, r, every<V>(8.36323294788599e-3F));
-  p = mul_add(p, r, every<V>(4.166655242443085e-2F));
-  p = mul_add(p, r, every<V>(1.6666576266288757e-1F));
-  p = mul_add(p, r, every<V>(0.5F));
-  p = mul_add(p * r, r, r) + every<V>(1.0F);
+  V r = mul_add(n, every(x, -0.693359375F), clamped);
+  r = mul_add(n, every(x, 2.12194442e-4F), r);
+  V p = every(x, 1.3926250394433737e-3F);
+  p = mul_add(p, r, every(x, 8.36323294788599e-3F));
+  p = mul_add(p, r, every(x, 4.166655242443085e-2F));
+  p = mul_add(p, r, every(x, 1.6666576266288757e-1F));
+  p = mul_add(p, r, every(x, 0.5F));
+  p = mul_add(p * r, r, r) + every(x, 1.0F);
   // Adding an exponent to a NaN's bits could make a number of it; clamped - clamped is 0, or the NaN again.
   V y = times_pow2(p, shifted) + (clamped - clamped);
-  y = if_less(x, lowest, every<V>(0.0F), y);
-  y = if_less(highest, x, every<V>(std::numeric_limits<float>::infinity()), y);
+  y = if_less(x, lowest, every(x, 0.0F), y);
+  y = if_less(highest, x, every(x, std::numeric_limits<float>::infinity()), y);
   return y;
 }
 inline F32x8 exp8(F32x8 x) { return exp_lanes(x); }
