@@ -35,21 +35,42 @@ void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t old, std::uint64
 
 }  // namespace
 
-bool EventWord::pause_while(std::uint32_t old, std::uint32_t pause_us) {
+bool EventWord::pause_while(std::uint32_t old, std::uint32_t pause_us, SpinMemory& memory) {
   std::uint64_t end = 0;  // the clock is read only after the first round, which ends most waits
+  std::uint64_t extended_from = 0;
   for (;;) {
     for (int i = 0; i < kRound; ++i) {
-      if (load() != old) return true;
+      if (load() != old) {
+        if (extended_from != 0) memory.spend(monotonic_ns() - extended_from);
+        return true;
+      }
       relax();
     }
     const std::uint64_t now = monotonic_ns();
     if (end == 0) {
-      end = now + std::uint64_t{pause_us} * 1000;
+      end = now + memory.patience_ns(std::uint64_t{pause_us} * 1000);
     } else if (now >= end) {
-      return false;
+      if (extended_from != 0) {
+        memory.spend(now - extended_from);
+        return false;
+      }
+      const std::uint64_t longer = memory.extension_ns(now);
+      if (longer == 0) return false;
+      extended_from = now;
+      end = now + longer;
     }
   }
 }
+
+void EventWord::sleep_and_measure(std::uint32_t old, SpinMemory& memory) {
+  const std::uint64_t start = monotonic_ns();
+  sleep_while(old);
+  // Of an earlier sleep where the value changed just before this thread was counted among the sleepers.
+  const std::uint64_t advanced = advanced_ns_.load(std::memory_order_relaxed);
+  if (advanced >= start) memory.woke_after(monotonic_ns() - advanced);
+}
+
+void EventWord::stamp() { advanced_ns_.store(monotonic_ns(), std::memory_order_relaxed); }
 
 bool EventWord::sleep_while(std::uint32_t old, std::uint64_t timeout_ns) {
   const std::uint64_t start = timeout_ns != kForever ? monotonic_ns() : 0;

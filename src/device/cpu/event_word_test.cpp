@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 namespace plumb::device {
@@ -24,7 +26,7 @@ TEST(SpinMemory, GivesUpAfterAFewWaitsInARow) {
   SpinMemory in_vain;
   give_up(in_vain, 100);
   EXPECT_FALSE(in_vain.worth_it(104));
-  EXPECT_EQ(in_vain.patience(50), 200U) << "a try is more patient";
+  EXPECT_EQ(in_vain.patience_ns(50'000), 200'000U) << "a try is more patient";
 }
 
 TEST(SpinMemory, TriesEverMoreRarely) {
@@ -40,6 +42,41 @@ TEST(SpinMemory, TriesEverMoreRarely) {
   }
   EXPECT_GT(tries, 0);
   EXPECT_LE(late_tries, 64) << "four in 1,024";
+}
+
+TEST(SpinMemory, IsAtLeastTwiceAsPatientAsAWakeTakes) {
+  constexpr std::uint64_t kUsual = 50'000;
+  SpinMemory memory;
+  EXPECT_EQ(memory.patience_ns(kUsual), kUsual) << "nothing is known yet";
+  for (int i = 0; i < 64; ++i) memory.woke_after(300'000);
+  EXPECT_GE(memory.patience_ns(kUsual), 2 * 250'000U);
+  EXPECT_LE(memory.patience_ns(kUsual), 2 * 420'000U);
+  for (int i = 0; i < 64; ++i) memory.woke_after(10'000'000);
+  EXPECT_EQ(memory.patience_ns(kUsual), 2'000'000U) << "there is an end to it";
+  for (int i = 0; i < 64; ++i) memory.woke_after(5'000);
+  EXPECT_EQ(memory.patience_ns(kUsual), kUsual);
+}
+
+TEST(SpinMemory, ARareLateWakeIsNotTakenForTheUsualOne) {
+  SpinMemory memory;
+  for (int i = 0; i < 400; ++i) memory.woke_after(i % 10 == 0 ? 4'000'000 : 10'000);
+  EXPECT_EQ(memory.patience_ns(50'000), 50'000U);
+  for (int i = 0; i < 400; ++i) memory.woke_after(i % 10 < 5 ? 200'000 : 10'000);
+  EXPECT_GT(memory.patience_ns(50'000), 200'000U) << "half of them is not rare";
+}
+
+TEST(SpinMemory, PausesBeyondTheUsualTimeForAFortiethOfTheTime) {
+  SpinMemory memory;
+  constexpr std::uint64_t kStart = 1'000'000'000'000;
+  EXPECT_EQ(memory.extension_ns(kStart), SpinMemory::kLongNs) << "time went by before the first";
+  memory.spend(SpinMemory::kLongNs);
+  EXPECT_EQ(memory.extension_ns(kStart), 0U);
+  EXPECT_EQ(memory.extension_ns(kStart + 4'000'000), 100'000U);
+  memory.spend(60'000);
+  EXPECT_EQ(memory.extension_ns(kStart + 4'000'000), 40'000U) << "what was not used is left";
+  EXPECT_EQ(memory.extension_ns(kStart + 60'000'000'000), SpinMemory::kLongNs) << "it is not saved up";
+  give_up(memory, 100);
+  EXPECT_EQ(memory.extension_ns(kStart + 120'000'000'000), 0U) << "not where pausing does not pay";
 }
 
 // Whatever each has been through, there are waits in which all of them try; and one in which pausing helps brings all back.
@@ -72,6 +109,30 @@ TEST(SpinMemory, ThoseWhoWaitTogetherTryTogether) {
   }
   wait += 17;
   EXPECT_TRUE(all_try()) << "back to pausing";
+}
+
+// Whoever changes the value says when, if somebody sleeps; the sleeper takes the rest of the time for its wake.
+TEST(EventWord, ASleeperLearnsHowLongItTookToWake) {
+  EventWord word;
+  constexpr std::uint32_t kWaits = 200;
+  std::atomic<std::uint32_t> waits{0};
+  std::uint32_t measured = 0;
+  std::jthread sleeper([&] {
+    SpinMemory memory;
+    while (waits.load() < kWaits) {
+      for (int i = 0; i < 64; ++i) memory.woke_after(10'000'000);  // as if wakes took very long
+      const std::uint64_t before = memory.patience_ns(0);
+      word.wait_while(waits.load(), 0, memory);
+      if (memory.patience_ns(0) < before) ++measured;
+      waits.fetch_add(1);
+    }
+  });
+  for (std::uint32_t i = 0; i < kWaits; ++i) {
+    while (waits.load() != i || !word.has_sleepers()) std::this_thread::yield();
+    word.advance();
+  }
+  sleeper.join();
+  EXPECT_GT(measured, kWaits / 2);
 }
 
 }  // namespace
