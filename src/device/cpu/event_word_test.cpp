@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace plumb::device {
 namespace {
 
@@ -109,6 +111,18 @@ TEST(SpinMemory, ThoseWhoWaitTogetherTryTogether) {
   }
   wait += 17;
   EXPECT_TRUE(all_try()) << "back to pausing";
+}
+
+TEST(EventWord, ALongerPauseIsPaidFor) {
+  EventWord word;
+  SpinMemory memory;
+  const std::uint64_t start = monotonic_ns();
+  std::jthread sleeper([&] { word.wait_while(0, 1, memory); });
+  while (!word.has_sleepers()) std::this_thread::yield();  // the pause was in vain, to its end
+  word.advance();
+  sleeper.join();
+  const std::uint64_t now = monotonic_ns();
+  EXPECT_LE(memory.extension_ns(now), (now - start) / 40) << "what it has was credited since";
 }
 
 // Whoever changes the value says when, if somebody sleeps; the sleeper takes the rest of the time for its wake.
