@@ -18,7 +18,7 @@ void add_engine_options(CLI::App& command, std::string& model, EngineOptions& op
   command.add_option("--ctx", options.context, "positions that prompt and answer may reach together; 0: the model's own, at most 32768")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--loop", options.loop, "decode loop: standard, or chained[:k] with k steps launched ahead of the host")->capture_default_str();
+  command.add_option("--loop", options.loop, "decode loop: chained[:k] with k steps launched ahead of the host (4), or standard")->capture_default_str();
   command.add_option("--isa", options.isa, "CPU kernels of this instruction set at most; `plumb devices` lists those there are (default: the best)");
   command.add_option("--act", options.act, "activations of quantised products: q8 (signed bytes) or f32 (the exact path)")
       ->check(CLI::IsMember({"f32", "q8"}))

@@ -134,7 +134,7 @@ struct EngineOptions {
   std::int32_t chunk_rows = 256;  // most prompt rows of one step
   std::int32_t logit_rows = 32;   // most rows of one step whose logits are kept
   std::int32_t max_requests = 8;  // requests computed together; more wait their turn
-  std::string loop = "standard";  // "standard", or "chained[:k]": up to k steps launched before the host has seen the last
+  std::string loop = "chained";  // "chained[:k]": up to k steps launched before the host has seen the last; or "standard"
   bool prefix_cache = true;       // keep finished work: a prompt that begins like an earlier text continues from there
   std::int32_t cache_positions = 16384;  // full-attention positions kept beside the running request, at most one context
   std::int32_t cache_window_pages = 128; // pages of 16 rows kept for each sliding window; a 128-token window is 8 of them

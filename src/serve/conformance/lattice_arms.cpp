@@ -21,6 +21,7 @@ EngineOptions lattice_base(const LatticeOptions& o) {
   EngineOptions e;
   e.threads = 1;
   e.act = o.act;
+  e.loop = "standard";
   e.context = o.prompt + 2 * o.answer + 32;
   e.chunk_rows = 64;
   e.logit_rows = 256;
