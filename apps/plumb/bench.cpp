@@ -81,6 +81,8 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
+std::string loop_name(const Engine& engine) { return decode::to_string(engine.impl().core().scheduler().parts().loop); }
+
 nlohmann::ordered_json document(const Options& o, const Engine& engine, const std::vector<Row>& rows, const Ceilings& ceilings) {
   const BuildInfo& build = build_info();
   const auto& device = engine.impl().queue().info();
@@ -88,6 +90,7 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
       {"model", {{"path", o.model}, {"family", engine.info().family}, {"container", engine.info().container}}},
       {"act", o.engine.act},
       {"kv", o.engine.kv},
+      {"loop", loop_name(engine)},
       {"repeats", o.repeats},
       {"read_bytes_per_s", {{"samples", ceilings.read}, {"median", median(ceilings.read)}}},
       {"int8_products_per_s", {{"samples", ceilings.products}, {"median", median(ceilings.products)}}},
@@ -123,7 +126,8 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
 std::string text(const Options& o, const Engine& engine, const std::vector<Row>& rows, const Ceilings& ceilings) {
   const BuildInfo& build = build_info();
   const auto& device = engine.impl().queue().info();
-  std::string out = fmt::format("model   {} ({}), activations {}, KV {}\n", o.model, engine.info().family, o.engine.act, o.engine.kv);
+  std::string out = fmt::format("model   {} ({}), activations {}, KV {}, loop {}\n", o.model, engine.info().family, o.engine.act, o.engine.kv,
+                                loop_name(engine));
   out += fmt::format("build   plumb {} {}, {}, {}\n", build.version, build.commit, build.compiler, build.build_type);
   out += fmt::format("system  {}; {}, {}, {} threads\n", running_system(), device.name, device.isa, device.threads);
   out += fmt::format("memory  read at {:.1f} GB/s by {} threads (median of {})\n", median(ceilings.read) * 1e-9, device.threads, ceilings.read.size());
