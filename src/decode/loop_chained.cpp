@@ -3,7 +3,8 @@
 // admission, for a prompt, for memory and for orders; then it is the standard loop.
 //
 // When the chain is full, the loop waits for the step half-way down and settles everything before it: the device keeps half a
-// chain of work meanwhile, and one host wait serves several tokens. k = 1 settles every step (lowest latency of a token).
+// chain of work meanwhile, and one host wait serves several tokens. k = 1 settles every step (lowest latency of a token). A step that
+// computes a prompt is waited for alone: a first token does not wait for those behind it.
 #include "decode/loops.h"
 
 namespace plumb::decode {
@@ -24,7 +25,9 @@ class Chained final : public Loop {
     const std::size_t flights = host.in_flight();
     if (flights == 0) return worked;
     const bool full = flights == depth_ && !host.wants_rest();
-    host.settle(last == Launch::needs_oldest ? 1 : full ? (flights + 1) / 2 : flights);
+    std::size_t count = full ? (flights + 1) / 2 : flights;
+    if (const std::size_t prompts = host.prompts_in_flight(); prompts > 0) count = prompts;
+    host.settle(last == Launch::needs_oldest ? 1 : count);
     return true;
   }
   std::int32_t depth() const override { return static_cast<std::int32_t>(depth_); }

@@ -68,6 +68,17 @@ bool Scheduler::wants_rest() const {
   });
 }
 
+std::size_t Scheduler::prompts_in_flight() const {
+  const auto& flights = flights_.get();
+  std::size_t count = flights.size();
+  const auto has_prompt = [](const Flight& flight) {
+    const auto& shares = flight.ticket.plan().shares;
+    return std::any_of(shares.begin(), shares.end(), [](const decode::Share& share) { return share.chunk; });
+  };
+  while (count > 0 && !has_prompt(flights[count - 1])) --count;
+  return count;
+}
+
 decode::Launch Scheduler::launch(bool ahead) {
   if (mode_.get() != Mode::running) return decode::Launch::nothing;
   if (ahead && flights_.get().back().sample_owed) return decode::Launch::needs_oldest;
