@@ -168,6 +168,7 @@ TEST(Bench, KeepsEverySampleAndSaysWhatItReads) {
   ASSERT_EQ(done.status, 0) << done.out << done.err;
   const json report = json::parse(done.out);
   EXPECT_EQ(report["act"], "q8");
+  EXPECT_EQ(report["loop"], "chained:4") << "the default";
   EXPECT_EQ(report["read_bytes_per_s"]["samples"].size(), 2U);
   std::vector<std::string> names;
   for (const json& row : report["rows"]) {
