@@ -35,37 +35,36 @@ void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t old, std::uint64
 
 }  // namespace
 
-bool EventWord::pause_while(std::uint32_t old, std::uint32_t pause_us, SpinMemory& memory) {
+bool EventWord::pause_for(std::uint32_t old, std::uint64_t ns) {
   std::uint64_t end = 0;  // the clock is read only after the first round, which ends most waits
-  std::uint64_t extended_from = 0;
   for (;;) {
     for (int i = 0; i < kRound; ++i) {
-      if (load() != old) {
-        if (extended_from != 0) memory.spend(monotonic_ns() - extended_from);
-        return true;
-      }
+      if (load() != old) return true;
       relax();
     }
     const std::uint64_t now = monotonic_ns();
     if (end == 0) {
-      end = now + memory.patience_ns(std::uint64_t{pause_us} * 1000);
+      end = now + ns;
     } else if (now >= end) {
-      if (extended_from != 0) {
-        memory.spend(now - extended_from);
-        return false;
-      }
-      const std::uint64_t longer = memory.extension_ns(now);
-      if (longer == 0) return false;
-      extended_from = now;
-      end = now + longer;
+      return false;
     }
   }
+}
+
+bool EventWord::pause_while(std::uint32_t old, std::uint32_t pause_us, SpinMemory& memory) {
+  if (pause_for(old, memory.patience_ns(std::uint64_t{pause_us} * 1000))) return true;
+  const std::uint64_t start = monotonic_ns();
+  const std::uint64_t longer = memory.extension_ns(start);
+  if (longer == 0) return false;
+  const bool changed = pause_for(old, longer);
+  memory.spend(monotonic_ns() - start);
+  return changed;
 }
 
 void EventWord::sleep_and_measure(std::uint32_t old, SpinMemory& memory) {
   const std::uint64_t start = monotonic_ns();
   sleep_while(old);
-  // Of an earlier sleep where the value changed just before this thread was counted among the sleepers.
+  // An earlier stamp says nothing of this sleep: whoever changed the value had looked for sleepers just before this thread was one.
   const std::uint64_t advanced = advanced_ns_.load(std::memory_order_relaxed);
   if (advanced >= start) memory.woke_after(monotonic_ns() - advanced);
 }

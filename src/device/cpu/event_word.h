@@ -113,6 +113,7 @@ class EventWord {
 
  private:
   // True when the value changed within the time.
+  bool pause_for(std::uint32_t old, std::uint64_t ns);
   bool pause_while(std::uint32_t old, std::uint32_t pause_us, SpinMemory& memory);
   void sleep_and_measure(std::uint32_t old, SpinMemory& memory);
   void stamp();
