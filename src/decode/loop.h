@@ -32,9 +32,9 @@ class LoopHost {
   virtual void coordinate() = 0;
   // Something waits for the chain to end: an admissible request, an order, memory.
   virtual bool wants_rest() const = 0;
-  // How many of the oldest steps in flight there are up to the last one that computes rows of a prompt; 0 when none does. Somebody waits
-  // for what comes of it: a first token, or how far the prompt is.
-  virtual std::size_t prompts_in_flight() const = 0;
+  // The oldest step in flight computes rows of a prompt (no other can: a chain comes to rest for one). Somebody waits for what comes of it, a
+  // first token or how far the prompt is.
+  virtual bool prompt_in_flight() const = 0;
   // Plans, opens and submits one step. `ahead`: the tokens of the step before have not settled; they are taken from the device.
   virtual Launch launch(bool ahead) = 0;
   // Waits for the `count` oldest steps; settles and delivers them in order. REQUIRES: 1 <= count <= in_flight().

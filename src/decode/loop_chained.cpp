@@ -25,9 +25,8 @@ class Chained final : public Loop {
     const std::size_t flights = host.in_flight();
     if (flights == 0) return worked;
     const bool full = flights == depth_ && !host.wants_rest();
-    std::size_t count = full ? (flights + 1) / 2 : flights;
-    if (const std::size_t prompts = host.prompts_in_flight(); prompts > 0) count = prompts;
-    host.settle(last == Launch::needs_oldest ? 1 : count);
+    const bool oldest_alone = last == Launch::needs_oldest || host.prompt_in_flight();
+    host.settle(oldest_alone ? 1 : full ? (flights + 1) / 2 : flights);
     return true;
   }
   std::int32_t depth() const override { return static_cast<std::int32_t>(depth_); }

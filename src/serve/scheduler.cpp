@@ -68,15 +68,10 @@ bool Scheduler::wants_rest() const {
   });
 }
 
-std::size_t Scheduler::prompts_in_flight() const {
-  const auto& flights = flights_.get();
-  std::size_t count = flights.size();
-  const auto has_prompt = [](const Flight& flight) {
-    const auto& shares = flight.ticket.plan().shares;
-    return std::any_of(shares.begin(), shares.end(), [](const decode::Share& share) { return share.chunk; });
-  };
-  while (count > 0 && !has_prompt(flights[count - 1])) --count;
-  return count;
+bool Scheduler::prompt_in_flight() const {
+  if (flights_.get().empty()) return false;
+  const auto& shares = flights_.get().front().ticket.plan().shares;
+  return std::any_of(shares.begin(), shares.end(), [](const decode::Share& share) { return share.chunk; });
 }
 
 decode::Launch Scheduler::launch(bool ahead) {

@@ -178,7 +178,7 @@ class Scheduler final : private decode::LoopHost {
   std::size_t in_flight() const override { return static_cast<std::size_t>(busy_.get()); }
   void coordinate() override;
   bool wants_rest() const override;
-  std::size_t prompts_in_flight() const override;
+  bool prompt_in_flight() const override;
   decode::Launch launch(bool ahead) override;
   void settle(std::size_t count) override;
 

@@ -125,6 +125,19 @@ TEST(EventWord, ALongerPauseIsPaidFor) {
   EXPECT_LE(memory.extension_ns(now), (now - start) / 40) << "what it has was credited since";
 }
 
+TEST(EventWord, NobodySleepsBeforeTwiceTheTimeOfAWake) {
+  EventWord word;
+  SpinMemory memory;
+  for (int i = 0; i < 64; ++i) memory.woke_after(300'000);
+  const std::uint64_t patience = memory.patience_ns(1'000);
+  const std::uint64_t start = monotonic_ns();
+  std::jthread sleeper([&] { word.wait_while(0, 1, memory); });
+  while (!word.has_sleepers()) std::this_thread::yield();
+  const std::uint64_t slept_after = monotonic_ns() - start;
+  word.advance();
+  EXPECT_GE(slept_after, patience + SpinMemory::kLongNs) << "and the longer pause, which it could pay for";
+}
+
 // Whoever changes the value says when, if somebody sleeps; the sleeper takes the rest of the time for its wake.
 TEST(EventWord, ASleeperLearnsHowLongItTookToWake) {
   EventWord word;
