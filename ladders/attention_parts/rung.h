@@ -1,10 +1,10 @@
 // What the rungs of this ladder share: one row of a long text, by several workers of a real queue.
 //
-// The four geometries that src/kernels/geometry/attention_plan.cpp has rows for, keys in f16, in pages of 16, in order or scattered. As in a model, layers
+// The four geometries that src/kernels/geometry/attention_plan.cpp has rows for, in pages of 16, in order or scattered. As in a model, layers
 // follow each other and their keys do not come from a cache: there are as many as 512 MB hold (at most 256), and a launch for each. Times are of the
 // queue's clock, from barrier to barrier; the median of the launches of seven walks, the rungs in turn.
 //
-// usage: ladder_attention_parts_<rung> [scattered] [SET] [WORKERS]...     (default: in order; the best set; 2, 4, 8 ... up to the processors)
+// usage: ladder_attention_parts_<rung> [scattered] [FORM] [SET] [WORKERS]...     (default: in order; f16; the best set; 2, 4, 8 ... up to the processors)
 //
 // A rung is held to the bits of rung 1, and that at 4,500 keys to the reference. The floor is what `plumb devices` measures the memory to give, or
 // arithmetic (attention_decode/rung.h), whichever is slower.
@@ -24,7 +24,7 @@ inline constexpr int kWalks = 7;
 // The layers of a model that attend: one query for all, keys of their own.
 class Layers {
  public:
-  Layers(const Geometry& g, std::int32_t span, Pages order) : first_(kernels::KvFormat::f16, g, span, 1, order) {
+  Layers(kernels::KvFormat format, const Geometry& g, std::int32_t span, Pages order) : first_(format, g, span, 1, order) {
     const std::uint64_t bytes = kernels::kv_pool_bytes(first_.args.kv);
     const std::uint64_t count = std::clamp<std::uint64_t>((std::uint64_t{512} << 20) / (2 * bytes), 1, 256);
     const std::int32_t places = static_cast<std::int32_t>(kernels::attention_slices(0, span));
@@ -82,11 +82,14 @@ inline int run_parts(const std::vector<kernels::AttentionVariant>& variants, int
   std::vector<int> workers;
   kernels::Isa isa = kernels::best_isa();
   Pages order = Pages::in_order;
+  kernels::KvFormat form = kernels::KvFormat::f16;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "scattered") {
       order = Pages::scattered;
     } else if (const auto named = kernels::parse_isa(argv[i]); named.ok()) {
       isa = *named;
+    } else if (const auto other = kernels::parse_kv_format("form", argv[i]); other.ok()) {
+      form = *other;
     } else {
       workers.push_back(std::atoi(argv[i]));
     }
@@ -95,10 +98,10 @@ inline int run_parts(const std::vector<kernels::AttentionVariant>& variants, int
     for (int n = 2; n <= static_cast<int>(std::thread::hardware_concurrency()); n *= 2) workers.push_back(n);
   }
   for (const Geometry& g : kPartGeometries) {
-    Problem checked(kernels::KvFormat::f16, g, 4500, 1);
+    Problem checked(form, g, 4500, 1);
     if (!agrees_with_reference("rung 1", checked, variants[0], isa)) return 1;
     for (const std::int32_t span : kPartSpans) {
-      Layers layers(g, span, order);
+      Layers layers(form, g, span, order);
       for (const int n : workers) {
         const auto queue = device::open_cpu_queue({.threads = n});
         if (!queue.ok()) {

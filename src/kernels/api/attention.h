@@ -6,6 +6,10 @@
 //
 // The row's own key must have been appended before. The running (m, l, o) update is Milakov & Gimelshein, arXiv 1805.02867.
 //
+// Over q8 pages both products are of whole numbers, whose sums are exact in 32 bits. A query head is rounded to codes, its largest magnitude to
+// kQueryCodes; and for each chunk of kAttentionChunk keys, by absolute position, exp(s_j - m) times the scale of v_j is, the largest of the chunk
+// to kWeightCodes, where m is the largest score of the slice so far. Both roundings are 1/256 of what q8 did to the keys and values.
+//
 // One order of summation for all kernels of a backend, so that they are bit-equal and a row's bits do not depend on which of them
 // ran, on its batch, on threads, on pages, or on how its prompt was cut into steps. Keys belong by their absolute position to slices
 // of kAttentionSlice, and slices to stretches of kAttentionStretch. A slice is walked in rising chunks with one running (m, l, o); a
@@ -27,6 +31,13 @@ namespace plumb::kernels {
 inline constexpr std::int64_t kAttentionSlice = 256;
 inline constexpr std::int64_t kAttentionStretch = 2048;
 static_assert(kAttentionStretch % kAttentionSlice == 0);
+inline constexpr std::int64_t kAttentionChunk = 64;
+static_assert(kAttentionSlice % kAttentionChunk == 0);
+// The largest codes over q8: 256 * 127, of two digits of a signed byte, and what a signed word holds.
+inline constexpr int kQueryCodes = 32512;
+inline constexpr int kWeightCodes = 32767;
+static_assert(std::int64_t{kMaxHeadDim} * kQueryCodes * 127 < (std::int64_t{1} << 31));
+static_assert(kAttentionChunk * kWeightCodes * 127 < (std::int64_t{1} << 31));
 // Slices, and stretches, that a row at `position` sees, when `first` is the first key it sees.
 inline constexpr std::int64_t attention_slices(std::int64_t first, std::int64_t position) {
   return position / kAttentionSlice - first / kAttentionSlice + 1;

@@ -108,55 +108,94 @@ void fill_rows(const std::vector<At>& rows, std::int32_t* positions, std::int32_
   }
 }
 
+// The scale of a q8 row.
+double q8_scale(const KvView& kv, const std::byte* pool, std::int64_t page, int head, std::int64_t row) {
+  float scale;
+  std::memcpy(&scale, pool + kv_block(kv, page, head) + kv_scales_in_block(kv) + row * 4, sizeof scale);
+  return double{scale};
+}
+
+// What one key gives to a head.
+struct SeenKey {
+  std::int64_t position;
+  double score;
+  double v_scale;  // of q8
+  std::vector<double> value;
+};
+
+// By how much the rounding of weights to codes can move element d of the sum of exp(s - largest) v.
+double code_error(const std::vector<SeenKey>& keys, double largest, std::size_t d) {
+  double error = 0;
+  for (std::size_t i = 0; i < keys.size();) {
+    const std::int64_t chunk = keys[i].position / kAttentionChunk;
+    double heaviest = 0;
+    double codes = 0;
+    for (; i < keys.size() && keys[i].position / kAttentionChunk == chunk; ++i) {
+      heaviest = std::max(heaviest, std::exp(keys[i].score - largest) * keys[i].v_scale);
+      if (keys[i].v_scale > 0) codes += std::fabs(keys[i].value[d]) / keys[i].v_scale;
+    }
+    error += 0.5 * heaviest / kWeightCodes * codes;
+  }
+  return error;
+}
+
 // Per output: a score is off by the dot product's bound, softcap's tanh (4e-7 of the cap, as it is computed from exp) and the
 // rounding of its distance to the maximum. A probability inherits that relatively; each chunk of keys, slice and stretch rescales
 // (8 u) and each key adds once; scales of q8 are two roundings more. The quotient of sums can be off by twice that, relative to the sum of p |v|.
+// Over q8, codes (api/attention.h) are off by half of one: of a query's, which every product of a score inherits, and of a chunk's weights, which are
+// multiplied by codes of values.
 std::vector<Bound> attention_bounds(const AttentionArgs& a) {
   const KvView& kv = a.kv;
   Bound bound{"out", {}};
   for (std::int64_t r = 0; r < a.rows; ++r) {
     for (std::int32_t h = 0; h < a.q_heads; ++h) {
       const float* q = a.q.get() + (r * a.q_heads + h) * kv.head_dim;
-      std::vector<double> scores;
-      std::vector<std::vector<double>> values;
+      std::vector<SeenKey> keys;
       double largest = a.sinks ? a.sinks[h] : -std::numeric_limits<double>::infinity();
       double score_error = 0;
+      double q_largest = 0;
+      for (std::int64_t d = 0; d < kv.head_dim; ++d) q_largest = std::max(q_largest, std::fabs(double{q[d]}));
       for (std::int64_t j = kv_first_visible(kv, a.positions[r]); j <= a.positions[r]; ++j) {
         const std::int64_t page = page_of(kv, a.sequences[r], j);
         if (page < 0) continue;
         const std::int32_t kv_head = h / (a.q_heads / kv.kv_heads);
-        std::vector<double> value;
+        SeenKey key{.position = j, .score = 0, .v_scale = kv.format == KvFormat::q8 ? q8_scale(kv, kv.v.get(), page, kv_head, j % kv.page_rows) : 0, .value = {}};
         double score = 0;
         double terms = 0;
+        double k_sum = 0;
         for (std::int64_t d = 0; d < kv.head_dim; ++d) {
           const double k = kv_load(kv, kv.k.get(), page, kv_head, j % kv.page_rows, d);
           score += double{q[d]} * k;
           terms += std::fabs(double{q[d]} * k);
-          value.push_back(kv_load(kv, kv.v.get(), page, kv_head, j % kv.page_rows, d));
+          k_sum += std::fabs(k);
+          key.value.push_back(kv_load(kv, kv.v.get(), page, kv_head, j % kv.page_rows, d));
         }
         score *= a.scale;
         double error = dot_bound(kv.head_dim) * terms * std::fabs(a.scale);
+        if (kv.format == KvFormat::q8) error += 0.5 * q_largest / kQueryCodes * k_sum * std::fabs(a.scale);
         if (a.softcap > 0) {
           score = a.softcap * std::tanh(score / a.softcap);
           error += 4e-7 * a.softcap;
         }
-        scores.push_back(score);
-        values.push_back(std::move(value));
+        key.score = score;
+        keys.push_back(std::move(key));
         largest = std::max(largest, score);
         score_error = std::max(score_error, error);
       }
       double total = a.sinks ? std::exp(a.sinks[h] - largest) : 0.0;
       double distance = 0;
-      for (const double s : scores) {
-        total += std::exp(s - largest);
-        distance = std::max(distance, largest - s);
+      for (const SeenKey& key : keys) {
+        total += std::exp(key.score - largest);
+        distance = std::max(distance, largest - key.score);
       }
-      const auto keys = static_cast<double>(scores.size());
-      const double relative = score_error + (std::min(distance, 90.0) + keys + (keys / 64 + keys / 256 + keys / 2048 + 5) * 8 + 20) * kU;
+      const auto n = static_cast<double>(keys.size());
+      const double relative = score_error + (std::min(distance, 90.0) + n + (n / 64 + n / 256 + n / 2048 + 5) * 8 + 20) * kU;
       for (std::int64_t d = 0; d < kv.head_dim; ++d) {
         double sum = 0;
-        for (std::size_t j = 0; j < scores.size(); ++j) sum += std::exp(scores[j] - largest) * std::fabs(values[j][d]);
-        bound.absolute.push_back(2 * relative * sum / total + 1e-37);
+        const auto at = static_cast<std::size_t>(d);
+        for (const SeenKey& key : keys) sum += std::exp(key.score - largest) * std::fabs(key.value[at]);
+        const double codes = kv.format == KvFormat::q8 ? code_error(keys, largest, at) : 0;
+        bound.absolute.push_back((2 * relative * sum + codes * (1 + relative)) / total + 1e-37);
       }
     }
   }

@@ -79,25 +79,25 @@ struct Values16 {
   using Vector = __m512;
   static constexpr int kLanes = 16;
   static Vector values(const std::byte* from) { return WideKv<F>::run(from); }
-  static Vector sums(const float* from) { return _mm512_loadu_ps(from); }
+  static Vector sums(const float* from, float keep) { return _mm512_mul_ps(_mm512_loadu_ps(from), _mm512_set1_ps(keep)); }
   static void store(float* to, Vector x) { _mm512_storeu_ps(to, x); }
   static Vector weight(float x) { return _mm512_set1_ps(x); }
   static Vector add(Vector weight, Vector values, Vector sums) { return _mm512_fmadd_ps(weight, values, sums); }
 };
 
 template <KvFormat F, int R>
-inline void value_rows(const float* p, const ChunkRuns& runs, std::int64_t chunk, int head_dim, bool ask, float* o) {
+inline void value_rows(const float* p, const float* keep, const ChunkRuns& runs, std::int64_t chunk, int head_dim, bool ask, float* o) {
   int d = 0;
-  for (; d + 64 <= head_dim; d += 64) value_tile<Values16, F, R, 4>(p, runs, chunk, d, head_dim, ask, o);
-  for (; d + 16 <= head_dim; d += 16) value_tile<Values16, F, R, 1>(p, runs, chunk, d, head_dim, ask, o);
-  if (d < head_dim) value_tile<Values8, F, R, 1>(p, runs, chunk, d, head_dim, ask, o);
+  for (; d + 64 <= head_dim; d += 64) value_tile<Values16, F, R, 4>(p, keep, runs, chunk, d, head_dim, ask, o);
+  for (; d + 16 <= head_dim; d += 16) value_tile<Values16, F, R, 1>(p, keep, runs, chunk, d, head_dim, ask, o);
+  if (d < head_dim) value_tile<Values8, F, R, 1>(p, keep, runs, chunk, d, head_dim, ask, o);
 }
 
 template <KvFormat F>
-inline void value_heads(const float* p, int heads, const ChunkRuns& runs, std::int64_t chunk, int head_dim, float* o) {
+inline void value_heads(const float* p, const float* keep, int heads, const ChunkRuns& runs, std::int64_t chunk, int head_dim, float* o) {
   each_tile(heads, [&](auto tile, int h) {
     constexpr int R = decltype(tile)::value;
-    value_rows<F, R>(p + h * kChunk, runs, chunk, head_dim, h == 0, o + h * head_dim);
+    value_rows<F, R>(p + h * kChunk, keep + h, runs, chunk, head_dim, h == 0, o + h * head_dim);
   });
 }
 

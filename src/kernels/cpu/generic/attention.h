@@ -96,14 +96,24 @@ inline float* out_of(const AttentionArgs& a, std::int64_t row, const Heads& head
   return a.out.get() + (row * a.q_heads + heads.first) * a.kv.head_dim;
 }
 
+template <KvFormat F>
+inline void take_queries(const AttentionArgs& a, std::int64_t row, const Heads& heads, Queries<F>& out) {
+  take_queries(a.q.get() + (row * a.q_heads + heads.first) * a.kv.head_dim, heads.count, a.kv.head_dim, out);
+}
+
+// Worker scratch of a row over q8.
+struct RowCodes {
+  ChunkCodes codes;
+  GatheredRows gathered;
+};
+static_assert(sizeof(RowCodes) <= device::kWorkerScratchBytes);
+
 // One slice of one row: t.largest, t.total and o[heads][head_dim] afterwards.
 template <KvFormat F>
-inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t slice, device::Worker& w, HeadTile& t,
-                         float* o) {
+inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads& heads, const Queries<F>& q, std::int64_t slice, device::Worker& w,
+                         HeadTile& t, float* o) {
   const KvView& kv = a.kv;
-  const float* q[kHeadTile];
   for (int h = 0; h < heads.count; ++h) {
-    q[h] = a.q.get() + (row.row * a.q_heads + heads.first + h) * kv.head_dim;
     t.largest[h] = -std::numeric_limits<float>::infinity();
     t.total[h] = 0;
   }
@@ -116,8 +126,16 @@ inline void attend_slice(const AttentionArgs& a, const RowView& row, const Heads
   for (std::int64_t chunk = lo / kChunk * kChunk; chunk < hi; chunk += kChunk) {
     find_runs(kv, row.sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, row.row, w, runs);
     if (runs.count == 0) continue;
-    look_ahead<F>(kv, row.sequence, row.position, heads.kv_head, runs);  // into the next slice too
-    attend_chunk<F, F == KvFormat::q8>(a, q, runs, chunk, t, o);
+    if constexpr (F == KvFormat::q8) {
+      auto& scratch = *w.scratch_as<RowCodes>();
+      KeyGroup groups[kChunkGroups];
+      for (int i = 0; i < runs.count; ++i) look_far<F>(kv, row.sequence, row.position, heads.kv_head, runs.runs[i]);
+      find_groups(runs, chunk, kv.head_dim, true, scratch.gathered, groups);
+      attend_codes(a, q, runs, chunk, groups, scratch.codes, t, o);
+    } else {
+      look_ahead<F>(kv, row.sequence, row.position, heads.kv_head, runs);  // into the next slice too
+      attend_chunk<F>(a, q, runs, chunk, t, o);
+    }
   }
 }
 
@@ -129,13 +147,13 @@ struct Stretch {
   alignas(32) float slice[kHeadTile * kMaxHeadDim];
 
   template <KvFormat F>
-  void attend(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t stretch, device::Worker& w) {
+  void attend(const AttentionArgs& a, const RowView& row, const Heads& heads, const Queries<F>& q, std::int64_t stretch, device::Worker& w) {
     const int head_dim = a.kv.head_dim;
     const RowView::Slices slices = row.slices_of(stretch);
-    attend_slice<F>(a, row, heads, slices.begin, w, t, o);
+    attend_slice<F>(a, row, heads, q, slices.begin, w, t, o);
     merged.start(t);
     for (std::int64_t s = slices.begin + 1; s < slices.end; ++s) {
-      attend_slice<F>(a, row, heads, s, w, t, slice);
+      attend_slice<F>(a, row, heads, q, s, w, t, slice);
       for (int h = 0; h < heads.count; ++h) merged.add(h, t.largest[h], t.total[h], slice + h * head_dim, head_dim, o + h * head_dim);
     }
   }
@@ -147,10 +165,12 @@ inline void attend(const AttentionArgs& a, const RowView& row, const Heads& head
   float* out = out_of(a, row.row, heads);
   Merged total;
   total.start(a, heads, out);
+  Queries<F> q;
+  take_queries(a, row.row, heads, q);
   Stretch s;
   ask_for_first<F>(a.kv, row.sequence, row.position, heads.kv_head, row.first);
   for (std::int64_t stretch = row.first_stretch(); stretch < row.first_stretch() + row.stretches(); ++stretch) {
-    s.attend<F>(a, row, heads, stretch, w);
+    s.attend<F>(a, row, heads, q, stretch, w);
     for (int h = 0; h < heads.count; ++h) {
       total.add(h, s.merged.largest[h], s.merged.total[h], s.o + h * head_dim, head_dim, out + h * head_dim);
     }

@@ -34,8 +34,8 @@ inline void spread_scales(const ChunkRuns& runs, std::int64_t chunk, const float
 
 // Raw scores of one head to what exp takes, and the largest of them. Invisible places score -infinity.
 template <bool Scaled>
-inline float finish_scores(float* s, const float* k_scales, const AttentionArgs& a, const ChunkRuns& runs, std::int64_t chunk) {
-  const Scores scale = every(Scores{}, a.scale);
+inline float finish_scores(float* s, const float* k_scales, float q_scale, const AttentionArgs& a, const ChunkRuns& runs, std::int64_t chunk) {
+  const Scores scale = every(Scores{}, a.scale * q_scale);
   Scores most = every(Scores{}, -std::numeric_limits<float>::infinity());
   for (int j = 0; j < kChunk; j += kScoreLanes) {
     Scores x = load_scores(s + j);
@@ -52,49 +52,110 @@ inline float finish_scores(float* s, const float* k_scales, const AttentionArgs&
   return largest_score(most);
 }
 
-// Raw scores to probabilities against the new maximum; rescales what was gathered before. Invisible places weigh 0. A score that is not finite
-// makes the head's total NaN, and so its output.
+// What weigh leaves for the sums of values, head by head.
+struct Weighed {
+  alignas(32) float keep[kHeadTile];     // by which what was gathered before shrinks
+  alignas(32) float inverse[kHeadTile];  // Scaled: from weights to codes, and back
+  alignas(32) float scale[kHeadTile];
+};
+
+// Raw scores to probabilities against the new maximum, times the scales of values where there are some. Invisible places weigh 0. A score that is
+// not finite makes the head's total NaN, and so its output. Scaled: the runs have scales, and so has each head's query.
 template <bool Scaled>
-inline void weigh(HeadTile& t, const AttentionArgs& a, const ChunkRuns& runs, std::int64_t chunk, int head_dim, float* o) {
+[[gnu::always_inline]] inline void weigh(HeadTile& t, const float* q_scales, const AttentionArgs& a, const ChunkRuns& runs, std::int64_t chunk, Weighed& out) {
   alignas(64) float k_scales[kChunk];
   alignas(64) float v_scales[kChunk];
   if constexpr (Scaled) {
     spread_scales(runs, chunk, &KeyRun::k_scales, k_scales);
     spread_scales(runs, chunk, &KeyRun::v_scales, v_scales);
   }
-  // Two passes over the heads: within one, no head waits for another.
+  // Two passes over the heads: within one, no head waits for another. (A branch that is foreseen lets the second begin before the first is done.)
   for (int h = 0; h < t.heads; ++h) {
-    const float top = finish_scores<Scaled>(t.scores[h], k_scales, a, runs, chunk);
+    const float top = finish_scores<Scaled>(t.scores[h], k_scales, Scaled ? q_scales[h] : 1.0F, a, runs, chunk);
     const float before = t.largest[h];
+    out.keep[h] = 1;
     if (top <= before) continue;
     t.largest[h] = top;
-    const float shrink = exp1(before - top);
-    t.total[h] *= shrink;
-    for (int d = 0; d < head_dim; d += 8) store8(o + h * head_dim + d, load8(o + h * head_dim + d) * splat(shrink));
+    out.keep[h] = exp1(before - top);
+    t.total[h] *= out.keep[h];
   }
+  alignas(32) float most[kHeadTile] = {};
   for (int h = 0; h < t.heads; ++h) {
     float* s = t.scores[h];
-    const Scores now = every(Scores{}, t.largest[h]);
+    const Scores largest = every(Scores{}, t.largest[h]);
     F32x8 sum = zero8();
+    Scores heaviest = every(Scores{}, 0.0F);
 #pragma GCC unroll 4
     for (int j = 0; j < kChunk; j += kScoreLanes) {
-      Scores p = exp_lanes(load_scores(s + j) - now);
+      Scores p = exp_not_above_one(load_scores(s + j) - largest);
       sum = add_scores(sum, p);
-      if constexpr (Scaled) p = p * load_scores(v_scales + j);
+      if constexpr (Scaled) {
+        p = p * load_scores(v_scales + j);
+        heaviest = max8(p, heaviest);
+      }
       store_scores(s + j, p);
     }
     t.total[h] += sum8(sum);
+    if constexpr (Scaled) most[h] = largest_score(heaviest);
+  }
+  if constexpr (Scaled) {
+    F32x8 check = zero8();  // stays 0 while no scale is NaN
+    for (int j = 0; j < kChunk; j += 8) check = mul_add(load8(v_scales + j), zero8(), check);
+    const CodeScales scales = code_scales(load8(most), kWeightCodes);
+    store8(out.inverse, scales.inverse);
+    store8(out.scale, scales.scale + splat(sum8(check)));
   }
 }
 
-// The whole step over keys in form F; Scaled: the runs have scales. `q` are the tile's query heads, o[heads][head_dim] the accumulators of
-// the slice. REQUIRES: runs.count > 0.
-template <KvFormat F, bool Scaled>
-inline void attend_chunk(const AttentionArgs& a, const float* const* q, const ChunkRuns& runs, std::int64_t chunk, HeadTile& t, float* o) {
+// What the products take of up to kHeadTile query heads of one row.
+template <KvFormat F>
+struct Queries {
+  const float* heads[kHeadTile];
+};
+template <>
+struct Queries<KvFormat::q8> {
+  QueryCodes heads[kHeadTile];
+};
+template <KvFormat F>
+inline void take_queries(const float* q, int count, int head_dim, Queries<F>& out) {
+  for (int h = 0; h < count; ++h) {
+    if constexpr (F == KvFormat::q8) {
+      encode_query(q + h * head_dim, head_dim, out.heads[h]);
+    } else {
+      out.heads[h] = q + h * head_dim;
+    }
+  }
+}
+
+// The whole step over keys in form F, all but q8. o[heads][head_dim]: the accumulators of the slice. REQUIRES: runs.count > 0.
+template <KvFormat F>
+inline void attend_chunk(const AttentionArgs& a, const Queries<F>& q, const ChunkRuns& runs, std::int64_t chunk, HeadTile& t, float* o) {
   const int head_dim = a.kv.head_dim;
-  for (int i = 0; i < runs.count; ++i) score_heads<F>(q, t.heads, runs.runs[i], head_dim, t.scores[0] + (runs.runs[i].first - chunk));
-  weigh<Scaled>(t, a, runs, chunk, head_dim, o);
-  value_heads<F>(t.scores[0], t.heads, runs, chunk, head_dim, o);
+  for (int i = 0; i < runs.count; ++i) score_heads<F>(q.heads, t.heads, runs.runs[i], head_dim, t.scores[0] + (runs.runs[i].first - chunk));
+  Weighed weighed;
+  weigh<false>(t, nullptr, a, runs, chunk, weighed);
+  value_heads<F>(t.scores[0], weighed.keep, t.heads, runs, chunk, head_dim, o);
+}
+
+// Likewise over q8. `found`: the chunk's groups, to be laid out in `codes` on the way, or null where they were before.
+inline void attend_codes(const AttentionArgs& a, const Queries<KvFormat::q8>& q, const ChunkRuns& runs, std::int64_t chunk, const KeyGroup* found,
+                         ChunkCodes& codes, HeadTile& t, float* o) {
+  const int head_dim = a.kv.head_dim;
+  const Groups groups = groups_of(runs, chunk);
+  each_tile(t.heads, [&](auto tile, int h) {
+    constexpr int R = decltype(tile)::value;
+    score_codes<R>(q.heads + h, h == 0 ? found : nullptr, codes, groups, head_dim, t.scores[h]);
+  });
+  float scales[kHeadTile];
+  for (int h = 0; h < t.heads; ++h) scales[h] = q.heads[h].scale;
+  Weighed weighed;
+  weigh<true>(t, scales, a, runs, chunk, weighed);
+  WeightCodes weights[kHeadTile];
+  for (int h = 0; h < t.heads; ++h) encode_weights(t.scores[h], weighed.inverse[h], weighed.scale[h], weights[h]);
+  each_tile(t.heads, [&](auto tile, int h) {
+    constexpr int R = decltype(tile)::value;
+    value_codes<R>(weights + h, weighed.keep + h, h == 0 ? found : nullptr, codes, groups, head_dim, o + h * head_dim);
+  });
 }
 
 }  // namespace plumb::kernels::cpu::PLUMB_CPU_ISA

@@ -61,13 +61,15 @@ template <KvFormat F>
 inline void attend_part(const AttentionArgs& a, const RowView& row, const Heads& heads, std::int64_t part, std::int64_t room, device::Worker& w) {
   HeadTile t{};
   alignas(32) float o[kHeadTile * kMaxHeadDim];
+  Queries<F> q;
+  take_queries(a, row.row, heads, q);
   const std::int64_t n = row.slices();
   const std::int64_t first = n * part / a.parts;
   const std::int64_t last = n * (part + 1) / a.parts;
   const std::int64_t begin = (row.first_slice() + first) * kAttentionSlice;
   if (first < last) ask_for_first<F>(a.kv, row.sequence, row.position, heads.kv_head, begin > row.first ? begin : row.first);
   for (std::int64_t s = first; s < last; ++s) {
-    attend_slice<F>(a, row, heads, row.first_slice() + s, w, t, o);
+    attend_slice<F>(a, row, heads, q, row.first_slice() + s, w, t, o);
     store_partial(a, row.row * room + s, heads, t.largest, t.total, o);
   }
 }
@@ -142,6 +144,7 @@ void attention_seqpar_long(const AttentionArgs& a, device::Worker& w) {
   }
   const std::int64_t tasks = a.rows * heads.of_row * most;
   RowView row;
+  Queries<F> q;
   Stretch stretch;
   std::int64_t task = w.claim();
   for (; task < tasks; task = w.claim()) {
@@ -153,7 +156,8 @@ void attention_seqpar_long(const AttentionArgs& a, device::Worker& w) {
     } else if (view_row(a, r, w, row) && s < row.stretches()) {
       const std::int64_t begin = (row.first_stretch() + s) * kAttentionStretch;
       ask_for_first<F>(a.kv, row.sequence, row.position, own.kv_head, begin > row.first ? begin : row.first);
-      stretch.attend<F>(a, row, own, row.first_stretch() + s, w);
+      take_queries(a, r, own, q);
+      stretch.attend<F>(a, row, own, q, row.first_stretch() + s, w);
       store_partial(a, r * room + s, own, stretch.merged.largest, stretch.merged.total, stretch.o);
     }
     w.finished();

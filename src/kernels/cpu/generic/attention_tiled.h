@@ -1,4 +1,4 @@
-// Attention of prompts: a block of rows of one sequence walks its keys together. A chunk of K and V is found and converted to floats
+// Attention of prompts: a block of rows of one sequence walks its keys together. A chunk of K and V is found and converted to floats (q8: laid out)
 // once, stays in the cache, and serves every row and query head of the block; chunks that no row of the block sees are never touched.
 // Each row's chunks, slices and sums are those of attention.h, so the bits are too.
 #pragma once
@@ -16,8 +16,17 @@ struct TiledScratch {
   Merged total[kBlockRows];
   float slice_o[kBlockRows * kHeadTile * kMaxHeadDim];  // [rows][heads][head_dim], without gaps
   float stretch_o[kBlockRows * kHeadTile * kMaxHeadDim];
-  float k[kChunk * kMaxHeadDim];
-  float v[kChunk * kMaxHeadDim];
+  union {
+    struct {
+      float k[kChunk * kMaxHeadDim];
+      float v[kChunk * kMaxHeadDim];
+    } floats;
+    struct {
+      Queries<KvFormat::q8> queries[kBlockRows];
+      ChunkCodes chunk;
+      GatheredRows gathered;
+    } codes;
+  };
 };
 static_assert(sizeof(TiledScratch) <= device::kWorkerScratchBytes);
 
@@ -27,8 +36,8 @@ inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, Tile
   for (int i = 0; i < runs.count; ++i) {
     KeyRun& run = runs.runs[i];
     const std::int64_t n = std::int64_t{run.count} * head_dim;
-    float* k = s.k + (run.first - chunk) * head_dim;
-    float* v = s.v + (run.first - chunk) * head_dim;
+    float* k = s.floats.k + (run.first - chunk) * head_dim;
+    float* v = s.floats.v + (run.first - chunk) * head_dim;
     for (std::int64_t e = 0; e < n; e += 8) {
       if (run.k_ahead != nullptr && e * KvForm<F>::kBytes % 64 == 0) {
         ask_for_lines<2>(run.k_ahead + e * KvForm<F>::kBytes, 64);
@@ -54,8 +63,8 @@ inline void unpack_chunk(ChunkRuns& runs, std::int64_t chunk, int head_dim, Tile
   }
 }
 
-// The part of `all` (whose rows are floats) inside [lo, hi).
-inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, int head_dim, ChunkRuns& out) {
+// The part of `all` inside [lo, hi).
+inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, std::int64_t row_bytes, ChunkRuns& out) {
   out.count = 0;
   out.keys = 0;
   for (int i = 0; i < all.count; ++i) {
@@ -64,7 +73,7 @@ inline void clip_runs(const ChunkRuns& all, std::int64_t lo, std::int64_t hi, in
     const std::int64_t to = run.first + run.count < hi ? run.first + run.count : hi;
     if (from >= to) continue;
     const std::int64_t skip = from - run.first;
-    const std::int64_t bytes = skip * head_dim * 4;
+    const std::int64_t bytes = skip * row_bytes;
     out.runs[out.count++] = {from,
                              static_cast<int>(to - from),
                              run.page,
@@ -103,7 +112,12 @@ inline void attend_block(const AttentionArgs& a, const RowView* rows, int count,
   const int head_dim = kv.head_dim;
   auto& s = *w.scratch_as<TiledScratch>();
   const std::int64_t tile = std::int64_t{heads.count} * head_dim;
-  for (int r = 0; r < count; ++r) s.total[r].start(a, heads, out_of(a, rows[r].row, heads));
+  constexpr bool kUnpacks = F == KvFormat::f16 || F == KvFormat::bf16;
+  const std::int64_t row_bytes = head_dim * kv_element_bytes(kUnpacks ? KvFormat::f32 : F);  // of what runs point to
+  for (int r = 0; r < count; ++r) {
+    s.total[r].start(a, heads, out_of(a, rows[r].row, heads));
+    if constexpr (F == KvFormat::q8) take_queries(a, rows[r].row, heads, s.codes.queries[r]);
+  }
   const std::int64_t lo = rows[0].first;
   const std::int64_t hi = rows[count - 1].position + 1;
   ChunkRuns all;
@@ -122,14 +136,24 @@ inline void attend_block(const AttentionArgs& a, const RowView* rows, int count,
     for (std::int64_t chunk = (lo > slice ? lo : slice) / kChunk * kChunk; chunk < end; chunk += kChunk) {
       find_runs(kv, rows[0].sequence, heads.kv_head, lo > chunk ? lo : chunk, hi < chunk + kChunk ? hi : chunk + kChunk, rows[0].row, w, all);
       for (int i = 0; i < all.count; ++i) look_far<F>(kv, rows[0].sequence, hi - 1, heads.kv_head, all.runs[i]);
-      if constexpr (F != KvFormat::f32) unpack_chunk<F>(all, chunk, head_dim, s);
+      if constexpr (kUnpacks) unpack_chunk<F>(all, chunk, head_dim, s);
+      if constexpr (F == KvFormat::q8) {
+        KeyGroup groups[kChunkGroups];
+        find_groups(all, chunk, head_dim, false, s.codes.gathered, groups);
+        lay_out(groups, groups_of(all, chunk), head_dim, s.codes.chunk);
+      }
       for (int r = 0; r < count; ++r) {
-        if constexpr (F == KvFormat::f32) ask_for_rows_ahead(all, std::int64_t{head_dim} * 4, r, count);  // not all at once: a burst is waited for
-        clip_runs(all, rows[r].first, rows[r].position + 1, head_dim, own);
+        if constexpr (!kUnpacks) ask_for_rows_ahead(all, row_bytes, r, count);  // not all at once: a burst is waited for
+        clip_runs(all, rows[r].first, rows[r].position + 1, row_bytes, own);
         if (own.count == 0) continue;
-        const float* q[kHeadTile];
-        for (int h = 0; h < heads.count; ++h) q[h] = a.q.get() + (rows[r].row * a.q_heads + heads.first + h) * head_dim;
-        attend_chunk<KvFormat::f32, F == KvFormat::q8>(a, q, own, chunk, s.softmax[r], s.slice_o + r * tile);
+        float* o = s.slice_o + r * tile;
+        if constexpr (F == KvFormat::q8) {
+          attend_codes(a, s.codes.queries[r], own, chunk, nullptr, s.codes.chunk, s.softmax[r], o);
+        } else {
+          Queries<KvFormat::f32> q;
+          take_queries(a, rows[r].row, heads, q);
+          attend_chunk<KvFormat::f32>(a, q, own, chunk, s.softmax[r], o);
+        }
       }
     }
     for (int r = 0; r < count; ++r) {

@@ -37,18 +37,18 @@ inline void score_heads(const float* const* q, int heads, const KeyRun& run, int
 }
 
 template <KvFormat F, int R, int D>
-inline void value_rows(const float* p, const ChunkRuns& runs, std::int64_t chunk, int head_dim, bool ask, float* o) {
+inline void value_rows(const float* p, const float* keep, const ChunkRuns& runs, std::int64_t chunk, int head_dim, bool ask, float* o) {
   int d = 0;
-  for (; d + D * 8 <= head_dim; d += D * 8) value_tile<Values8, F, R, D>(p, runs, chunk, d, head_dim, ask, o);
-  for (; d < head_dim; d += 8) value_tile<Values8, F, R, 1>(p, runs, chunk, d, head_dim, ask, o);
+  for (; d + D * 8 <= head_dim; d += D * 8) value_tile<Values8, F, R, D>(p, keep, runs, chunk, d, head_dim, ask, o);
+  for (; d < head_dim; d += 8) value_tile<Values8, F, R, 1>(p, keep, runs, chunk, d, head_dim, ask, o);
 }
 
-// o[h][d] += p[h * kChunk + j] * (value d of key j), for the keys of the chunk in order.
+// o[h][d] = keep[h] * o[h][d] + p[h * kChunk + j] * (value d of key j), for the keys of the chunk in order.
 template <KvFormat F>
-inline void value_heads(const float* p, int heads, const ChunkRuns& runs, std::int64_t chunk, int head_dim, float* o) {
+inline void value_heads(const float* p, const float* keep, int heads, const ChunkRuns& runs, std::int64_t chunk, int head_dim, float* o) {
   each_tile(heads, [&](auto tile, int h) {
     constexpr int R = decltype(tile)::value;
-    value_rows<F, R, 8 / R>(p + h * kChunk, runs, chunk, head_dim, h == 0, o + h * head_dim);
+    value_rows<F, R, 8 / R>(p + h * kChunk, keep + h, runs, chunk, head_dim, h == 0, o + h * head_dim);
   });
 }
 

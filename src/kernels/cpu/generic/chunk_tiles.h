@@ -52,23 +52,23 @@ struct Values8 {
   using Vector = F32x8;
   static constexpr int kLanes = 8;
   static Vector values(const std::byte* from) { return KvForm<F>::load(from); }
-  static Vector sums(const float* from) { return load8(from); }
+  static Vector sums(const float* from, float keep) { return load8(from) * splat(keep); }
   static void store(float* to, Vector x) { store8(to, x); }
   static Vector weight(float x) { return splat(x); }
   static Vector add(Vector weight, Vector values, Vector sums) { return mul_add(weight, values, sums); }
 };
 
-// o[r][d] += sum over keys j in order of p[r][j] * v[j][d], for R heads and D vectors V of d. With `ask`, the lines of V that begin here are
+// o[r][d] = keep[r] * o[r][d] + the sum over keys j in order of p[r][j] * v[j][d], for R heads and D vectors V of d. With `ask`, the lines of V that begin here are
 // asked for in the keys ahead.
 template <template <KvFormat> class V, KvFormat F, int R, int D>
-inline void value_tile(const float* p, const ChunkRuns& runs, std::int64_t chunk, int first_d, int head_dim, bool ask, float* o) {
+[[gnu::always_inline]] inline void value_tile(const float* p, const float* keep, const ChunkRuns& runs, std::int64_t chunk, int first_d, int head_dim, bool ask, float* o) {
   using Lanes = V<F>;
   constexpr std::int64_t kBytes = kv_element_bytes(F);
   typename Lanes::Vector acc[R][D];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-    for (int d = 0; d < D; ++d) acc[r][d] = Lanes::sums(o + r * head_dim + first_d + d * Lanes::kLanes);
+    for (int d = 0; d < D; ++d) acc[r][d] = Lanes::sums(o + r * head_dim + first_d + d * Lanes::kLanes, keep[r]);
   }
   const std::int64_t stride = head_dim * kBytes;
   for (int i = 0; i < runs.count; ++i) {

@@ -5,8 +5,7 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
 // Keys of one online-softmax update. 64 scores are 8 vectors, so exp runs without tails; the update of the accumulator costs
 // head_dim operations against 2 * 64 * head_dim for the chunk.
-inline constexpr int kChunk = 64;
-static_assert(kAttentionSlice % kChunk == 0);
+inline constexpr int kChunk = kAttentionChunk;
 
 inline std::int64_t logical_page(const KvView& kv, std::int64_t position) {
   return position >> std::countr_zero(static_cast<std::uint32_t>(kv.page_rows));  // a power of two
