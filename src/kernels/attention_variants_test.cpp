@@ -146,6 +146,32 @@ TEST_P(Variants, AgreeBitForBitInEverySetOfVectors) {
   }
 }
 
+// A NaN in a query, a key or a value reaches the outputs of its heads, in every form, and no others.
+TEST_P(Variants, WhatIsNotANumberReachesItsHeads) {
+  const auto queue = device::open_cpu_queue({.threads = 2}).value();
+  std::vector<float> row(64, 0.25F);
+  row[17] = std::nanf("");
+  for (const Isa isa : available_isas()) {
+    for (const AttentionVariant variant : kAttentionVariants) {
+      for (const char what : {'q', 'k', 'v'}) {
+        Problem p(GetParam(), 200, {199, 198}, 0, 4, 2, 64);
+        if (what == 'q') std::copy(row.begin(), row.end(), p.q.begin() + 64);  // head 1 of the first row
+        // A key of KV head 0 that both rows see.
+        if (what != 'q') kv_store(p.args.kv, what == 'k' ? p.k.data() : p.v.data(), page_of(p.args.kv, 0, 130), 0, 130 % 16, row.data());
+        const std::vector<float> out = p.run(*queue, variant, isa, 2);
+        for (std::size_t head = 0; head < 8; ++head) {
+          const bool bad = what == 'q' ? head == 1 : head % 4 < 2;
+          for (const std::size_t d : {17, 60}) {
+            // A value's NaN is its element's, but q8 has a scale for the whole row.
+            const bool expected = bad && (what != 'v' || d == 17 || GetParam() == KvFormat::q8);
+            EXPECT_EQ(std::isnan(out[head * 64 + d]), expected) << what << " head " << head << " element " << d << " " << to_string(variant) << " " << to_string(isa);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Variants, TheGateSeesOnePerturbedRowOfV) {
   const auto queue = device::open_cpu_queue({.threads = 2}).value();
   Problem p(GetParam(), 40, {39}, 0, 4, 1, 64);
