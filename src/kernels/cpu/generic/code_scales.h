@@ -71,7 +71,8 @@ struct GatheredRows {
   std::byte v[kChunk * kMaxHeadDim];
 };
 
-// Finds the groups of a chunk. What is not in one run is gathered, with zeros where there is no key. `ask`: for what comes next.
+// Finds the groups of a chunk. What is not in one run is gathered; where there is no key, whatever was there before is multiplied, but such a score is
+// hidden and such a weight 0 (attention_chunk.h). `ask`: for what comes next.
 inline void find_groups(const ChunkRuns& runs, std::int64_t chunk, int head_dim, bool ask, GatheredRows& gathered, KeyGroup* out) {
   const Groups groups = groups_of(runs, chunk);
   int i = 0;
@@ -87,9 +88,6 @@ inline void find_groups(const ChunkRuns& runs, std::int64_t chunk, int head_dim,
     }
     std::byte* k = gathered.k + g * kKeyGroup * head_dim;
     std::byte* v = gathered.v + g * kKeyGroup * head_dim;
-    const auto bytes = static_cast<std::size_t>(kKeyGroup) * static_cast<std::size_t>(head_dim);
-    std::memset(k, 0, bytes);
-    std::memset(v, 0, bytes);
     for (int r = i; r < runs.count && runs.runs[r].first < end; ++r) {
       const KeyRun& part = runs.runs[r];
       const std::int64_t from = part.first > begin ? part.first : begin;
