@@ -17,6 +17,7 @@
 #include "kernels/cpu/generic/chunk_tiles.h"
 #include "kernels/cpu/avx512/chunk_heads.h"
 #include "kernels/cpu/generic/code_scales.h"
+#include "kernels/cpu/generic/key_groups.h"
 #include "kernels/cpu/avx512/vnni.h"
 #include "kernels/cpu/avx512/chunk_codes.h"
 #include "kernels/cpu/generic/attention_chunk.h"

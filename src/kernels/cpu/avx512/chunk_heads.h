@@ -4,6 +4,13 @@
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 
+// exp_lanes of what is not above 0, to the bit: nothing overflows, and vscalefps keeps a NaN and needs no clamping.
+inline __m512 exp_not_above_one(__m512 x) {
+  __m512 n, shifted;
+  const __m512 p = exp_fraction(x, n, shifted);
+  return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, every(x, -87.33F), _CMP_NLT_UQ), p, n);
+}
+
 // Keys of a tile of scores: four vectors of two.
 inline constexpr int kWideKeys = 8;
 

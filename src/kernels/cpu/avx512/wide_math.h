@@ -16,22 +16,6 @@ inline __m512 times_pow2(__m512 x, __m512 shifted) {
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), exponent));
 }
 
-// exp_lanes (generic/math.h) of what is not above 0, to the bit: nothing overflows, and vscalefps keeps a NaN and needs no clamping.
-inline __m512 exp_not_above_one(__m512 x) {
-  const __m512 magic = every(x, 12582912.0F);
-  const __m512 shifted = mul_add(x, every(x, 1.44269502F), magic);
-  const __m512 n = shifted - magic;
-  __m512 r = mul_add(n, every(x, -0.693359375F), x);
-  r = mul_add(n, every(x, 2.12194442e-4F), r);
-  __m512 p = every(x, 1.3926250394433737e-3F);
-  p = mul_add(p, r, every(x, 8.36323294788599e-3F));
-  p = mul_add(p, r, every(x, 4.166655242443085e-2F));
-  p = mul_add(p, r, every(x, 1.6666576266288757e-1F));
-  p = mul_add(p, r, every(x, 0.5F));
-  p = mul_add(p * r, r, r) + every(x, 1.0F);
-  return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, every(x, -87.33F), _CMP_NLT_UQ), p, n);
-}
-
 // What weigh() walks scores by: vectors of sixteen, whose halves join the eight chains of a sum one after the other.
 using Scores = __m512;
 inline constexpr int kScoreLanes = 16;

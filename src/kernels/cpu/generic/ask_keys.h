@@ -11,7 +11,7 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 // How many keys before they are used.
 inline constexpr std::int64_t kAskNear = 16;
 inline constexpr std::int64_t kAskFar = 64;
-static_assert(kAskFar == kChunk);  // products in codes ask for the next chunk (code_scales.h)
+static_assert(kAskFar == kChunk);  // products in codes ask for the next chunk (key_groups.h)
 
 [[gnu::always_inline]] inline void ask_for_keys(const std::byte* from, std::int64_t bytes, bool near) {
   if (near) {

@@ -1,5 +1,5 @@
 // One chunk of keys against a few query heads of one row: the inner step that every attention kernel shares, so that their bits
-// agree. Scores and values by the set's chunk_heads.h; between them one update of (m, l).
+// agree. Scores and values by the set's chunk_heads.h, over q8 by its chunk_codes.h; between them one update of (m, l).
 #pragma once
 
 namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
@@ -54,9 +54,9 @@ inline float finish_scores(float* s, const float* k_scales, float q_scale, const
 
 // What weigh leaves for the sums of values, head by head.
 struct Weighed {
-  alignas(32) float keep[kHeadTile];     // by which what was gathered before shrinks
-  alignas(32) float inverse[kHeadTile];  // Scaled: from weights to codes, and back
-  alignas(32) float scale[kHeadTile];
+  alignas(32) float keep[kHeadTile];  // by which what was gathered before shrinks
+  alignas(32) float inverse[kHeadTile];  // Scaled: code = weight * inverse, rounded
+  alignas(32) float scale[kHeadTile];    // weight = code * scale
 };
 
 // Raw scores to probabilities against the new maximum, times the scales of values where there are some. Invisible places weigh 0. A score that is
@@ -107,7 +107,7 @@ template <bool Scaled>
   }
 }
 
-// What the products take of up to kHeadTile query heads of one row.
+// Up to kHeadTile query heads of one row, as the products take them.
 template <KvFormat F>
 struct Queries {
   const float* heads[kHeadTile];

@@ -6,26 +6,33 @@ namespace plumb::kernels::cpu::PLUMB_CPU_ISA {
 // x in every lane of a vector like the first.
 inline F32x8 every(F32x8, float x) { return splat(x); }
 
-// exp(x) within 2 ulp (math_test.cpp walks the range). x = n ln 2 + r with |r| <= 0.347; exp(r) is a polynomial of degree 6
-// fitted to 1.1e-8 relative, at Chebyshev points of that range. ln 2 is split so that n times the upper part is exact.
-// Below -87.33 the result is 0 and not a subnormal: a term 38 decimal orders under the largest changes no sum here. Above
-// 88.37 it is infinity (true overflow is at 88.72; nothing here may come near either). NaN gives NaN.
+// exp(r) of x = n ln 2 + r. `shifted` has n in its low bits.
 template <class V>
-inline V exp_lanes(V x) {
+inline V exp_fraction(V x, V& n, V& shifted) {
   const V magic = every(x, 12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer and leaves that in the low bits
-  const V lowest = every(x, -87.33F);
-  const V highest = every(x, 88.37F);
-  const V clamped = min8(highest, max8(lowest, x));
-  const V shifted = mul_add(clamped, every(x, 1.44269502F), magic);
-  const V n = shifted - magic;
-  V r = mul_add(n, every(x, -0.693359375F), clamped);
+  shifted = mul_add(x, every(x, 1.44269502F), magic);
+  n = shifted - magic;
+  V r = mul_add(n, every(x, -0.693359375F), x);
   r = mul_add(n, every(x, 2.12194442e-4F), r);
   V p = every(x, 1.3926250394433737e-3F);
   p = mul_add(p, r, every(x, 8.36323294788599e-3F));
   p = mul_add(p, r, every(x, 4.166655242443085e-2F));
   p = mul_add(p, r, every(x, 1.6666576266288757e-1F));
   p = mul_add(p, r, every(x, 0.5F));
-  p = mul_add(p * r, r, r) + every(x, 1.0F);
+  return mul_add(p * r, r, r) + every(x, 1.0F);
+}
+
+// exp(x) within 2 ulp (math_test.cpp walks the range). x = n ln 2 + r with |r| <= 0.347; exp(r) is a polynomial of degree 6
+// fitted to 1.1e-8 relative, at Chebyshev points of that range. ln 2 is split so that n times the upper part is exact.
+// Below -87.33 the result is 0 and not a subnormal: a term 38 decimal orders under the largest changes no sum here. Above
+// 88.37 it is infinity (true overflow is at 88.72; nothing here may come near either). NaN gives NaN.
+template <class V>
+inline V exp_lanes(V x) {
+  const V lowest = every(x, -87.33F);
+  const V highest = every(x, 88.37F);
+  const V clamped = min8(highest, max8(lowest, x));
+  V n, shifted;
+  const V p = exp_fraction(clamped, n, shifted);
   // Adding an exponent to a NaN's bits could make a number of it; clamped - clamped is 0, or the NaN again.
   V y = times_pow2(p, shifted) + (clamped - clamped);
   y = if_less(x, lowest, every(x, 0.0F), y);

@@ -13,6 +13,7 @@
 #include "kernels/cpu/generic/chunk_tiles.h"
 #include "kernels/cpu/generic/chunk_heads.h"
 #include "kernels/cpu/generic/code_scales.h"
+#include "kernels/cpu/generic/key_groups.h"
 #include "kernels/cpu/portable/word_products.h"
 #include "kernels/cpu/generic/chunk_codes.h"
 #include "kernels/cpu/generic/attention_chunk.h"
