@@ -132,22 +132,30 @@ class MappedFileDeathTest : public MappedFileTest {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     MappedFileTest::SetUp();
   }
+  // A statement's process dies with its file open, before TearDown: the file is removed while it is.
+  Result<MappedFile> open_and_remove() {
+    write(100);
+    auto file = MappedFile::open(path_);
+    fs::remove(path_);
+    return file;
+  }
   // Reads past the end of a file that is mapped by other means.
   void fault_elsewhere() {
-    const int descriptor = ::open(path_.c_str(), O_RDONLY);
+    write(100);
+    const int descriptor = ::open(path_.c_str(), O_RDWR);
+    fs::remove(path_);
     const void* base = ::mmap(nullptr, 100, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    fs::resize_file(path_, 0);
+    if (::ftruncate(descriptor, 0) != 0) ::_exit(47);
     if (*static_cast<const volatile char*>(base) == 'x') ::_exit(46);
   }
 };
 
 // The default action is set first: a sanitizer has a handler of its own there.
 TEST_F(MappedFileDeathTest, SentSignalStillKills) {
-  write(100);
   EXPECT_EXIT(
       {
         std::signal(SIGBUS, SIG_DFL);
-        auto file = MappedFile::open(path_);
+        auto file = open_and_remove();
         ::raise(SIGBUS);
         ::_exit(44);
       },
@@ -155,11 +163,10 @@ TEST_F(MappedFileDeathTest, SentSignalStillKills) {
 }
 
 TEST_F(MappedFileDeathTest, SignalSentToTheProcessStillKills) {
-  write(100);
   EXPECT_EXIT(
       {
         std::signal(SIGBUS, SIG_DFL);
-        auto file = MappedFile::open(path_);
+        auto file = open_and_remove();
         ::kill(::getpid(), SIGBUS);
         ::pause();  // another thread may take it
       },
@@ -167,7 +174,6 @@ TEST_F(MappedFileDeathTest, SignalSentToTheProcessStillKills) {
 }
 
 TEST_F(MappedFileDeathTest, FaultElsewhereStillKills) {
-  write(100);
   EXPECT_EXIT(
       {
         std::signal(SIGBUS, SIG_DFL);
@@ -178,7 +184,6 @@ TEST_F(MappedFileDeathTest, FaultElsewhereStillKills) {
 }
 
 TEST_F(MappedFileDeathTest, FaultElsewhereGoesToTheHandlerThatWasThere) {
-  write(100);
   EXPECT_EXIT(
       {
         std::signal(SIGBUS, [](int) { ::_exit(42); });
@@ -189,22 +194,20 @@ TEST_F(MappedFileDeathTest, FaultElsewhereGoesToTheHandlerThatWasThere) {
 }
 
 TEST_F(MappedFileDeathTest, SentSignalGoesToTheHandlerThatWasThere) {
-  write(100);
   EXPECT_EXIT(
       {
         std::signal(SIGBUS, [](int) { ::_exit(45); });
-        auto file = MappedFile::open(path_);
+        auto file = open_and_remove();
         ::raise(SIGBUS);
       },
       ::testing::ExitedWithCode(45), "");
 }
 
 TEST_F(MappedFileDeathTest, IgnoredSentSignalStaysIgnored) {
-  write(100);
   EXPECT_EXIT(
       {
         std::signal(SIGBUS, SIG_IGN);
-        auto file = MappedFile::open(path_);
+        auto file = open_and_remove();
         ::raise(SIGBUS);
         ::_exit(43);
       },
