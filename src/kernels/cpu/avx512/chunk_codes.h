@@ -70,16 +70,32 @@ struct ChunkCodes {
   alignas(64) std::int8_t v[kChunk * kMaxHeadDim];   // [fours of keys][blocks][4][64]: value_block
 };
 
-// Four keys' (or lanes of four) dwords beside each other: out[i] has dword i of each 128 bits of r[0..3].
-inline void transpose_dwords(const __m512i* r, __m512i* out) {
-  const __m512i ab_lo = _mm512_unpacklo_epi32(r[0], r[1]);
-  const __m512i ab_hi = _mm512_unpackhi_epi32(r[0], r[1]);
-  const __m512i cd_lo = _mm512_unpacklo_epi32(r[2], r[3]);
-  const __m512i cd_hi = _mm512_unpackhi_epi32(r[2], r[3]);
-  out[0] = _mm512_unpacklo_epi64(ab_lo, cd_lo);
-  out[1] = _mm512_unpackhi_epi64(ab_lo, cd_lo);
-  out[2] = _mm512_unpacklo_epi64(ab_hi, cd_hi);
-  out[3] = _mm512_unpackhi_epi64(ab_hi, cd_hi);
+// Pieces of `Bytes` bytes of the lower, or the upper, half of each 128 bits: of a and of b in turn.
+template <int Bytes>
+inline __m512i lower(__m512i a, __m512i b) {
+  if constexpr (Bytes == 1) return _mm512_unpacklo_epi8(a, b);
+  if constexpr (Bytes == 2) return _mm512_unpacklo_epi16(a, b);
+  if constexpr (Bytes == 4) return _mm512_unpacklo_epi32(a, b);
+  if constexpr (Bytes == 8) return _mm512_unpacklo_epi64(a, b);
+}
+template <int Bytes>
+inline __m512i upper(__m512i a, __m512i b) {
+  if constexpr (Bytes == 1) return _mm512_unpackhi_epi8(a, b);
+  if constexpr (Bytes == 2) return _mm512_unpackhi_epi16(a, b);
+  if constexpr (Bytes == 4) return _mm512_unpackhi_epi32(a, b);
+  if constexpr (Bytes == 8) return _mm512_unpackhi_epi64(a, b);
+}
+// Four rows piece by piece beside each other, within each 128 bits: out[i] has its i-th quarter.
+template <int Bytes>
+inline void interleave(const __m512i* r, __m512i* out) {
+  const __m512i ab_lower = lower<Bytes>(r[0], r[1]);
+  const __m512i ab_upper = upper<Bytes>(r[0], r[1]);
+  const __m512i cd_lower = lower<Bytes>(r[2], r[3]);
+  const __m512i cd_upper = upper<Bytes>(r[2], r[3]);
+  out[0] = lower<2 * Bytes>(ab_lower, cd_lower);
+  out[1] = upper<2 * Bytes>(ab_lower, cd_lower);
+  out[2] = lower<2 * Bytes>(ab_upper, cd_upper);
+  out[3] = upper<2 * Bytes>(ab_upper, cd_upper);
 }
 // The 128-bit lanes of four vectors: out[i] has lane i of each.
 inline void transpose_lanes(__m512i a, __m512i b, __m512i c, __m512i d, __m512i* out) {
@@ -103,7 +119,7 @@ inline void lay_out_keys(const std::byte* rows, int head_dim, int block, std::ui
     __m512i r[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) r[i] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(in, rows + (four * 4 + i) * head_dim + block * kCodeBlock), excess);
-    transpose_dwords(r, dwords[four]);
+    interleave<4>(r, dwords[four]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
@@ -125,14 +141,7 @@ inline void lay_out_values(const std::byte* rows, int head_dim, int block, __m51
   __m512i r[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) r[i] = _mm512_maskz_loadu_epi8(in, rows + i * head_dim + block * kCodeBlock);
-  const __m512i ab_lo = _mm512_unpacklo_epi8(r[0], r[1]);
-  const __m512i ab_hi = _mm512_unpackhi_epi8(r[0], r[1]);
-  const __m512i cd_lo = _mm512_unpacklo_epi8(r[2], r[3]);
-  const __m512i cd_hi = _mm512_unpackhi_epi8(r[2], r[3]);
-  out[0] = _mm512_unpacklo_epi16(ab_lo, cd_lo);
-  out[1] = _mm512_unpackhi_epi16(ab_lo, cd_lo);
-  out[2] = _mm512_unpacklo_epi16(ab_hi, cd_hi);
-  out[3] = _mm512_unpackhi_epi16(ab_hi, cd_hi);
+  interleave<1>(r, out);
 }
 inline void store_values(const __m512i* values, std::int8_t* to) {
 #pragma GCC unroll 4
