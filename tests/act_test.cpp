@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -163,6 +164,7 @@ TEST(Bench, StreamsOfOneTextAreNamed) {
 TEST(Bench, KeepsEverySampleAndSaysWhatItReads) {
   const std::string path = (std::filesystem::temp_directory_path() / ("plumb_bench_" + std::to_string(::getpid()) + ".gguf")).string();
   ASSERT_EQ(run_plumb({"synth", "--preset", "tiny", "-o", path, "-q"}).status, 0);
+  const auto started = static_cast<double>(std::time(nullptr));
   const auto done = run_plumb({"bench", path, "-p", "8", "-n", "4", "-s", "1,3", "-d", "0,16", "--chunk", "16", "-r", "2", "--act", "q8", "--json", "-q"});
   std::filesystem::remove(path);
   ASSERT_EQ(done.status, 0) << done.out << done.err;
@@ -174,6 +176,9 @@ TEST(Bench, KeepsEverySampleAndSaysWhatItReads) {
   for (const json& row : report["rows"]) {
     names.push_back(row["name"]);
     EXPECT_EQ(row["tokens_per_s"]["samples"].size(), 2U);
+    ASSERT_EQ(row["ended_unix_s"].size(), 2U);
+    EXPECT_GE(row["ended_unix_s"][0], started);
+    EXPECT_LT(row["ended_unix_s"][0], row["ended_unix_s"][1]);
     EXPECT_TRUE(row["fingerprint_repeats"].get<bool>());
     EXPECT_EQ(row.contains("of_read_bandwidth"), row["kind"] == "decode" && row["streams"] == 1);
   }

@@ -48,6 +48,7 @@ struct Ceilings {
 struct Row {
   BenchCase bench;
   std::vector<double> samples;  // tokens per second, in the order they were taken
+  std::vector<double> ended;    // when each was: seconds since 1970
   std::string fingerprint;
   bool repeats = true;          // every sample had that fingerprint
   std::uint64_t bytes_per_token = 0;  // decode: declared, at the middle of the stretch
@@ -105,6 +106,7 @@ nlohmann::ordered_json document(const Options& o, const Engine& engine, const st
                                   {"depth", row.bench.depth},
                                   {"streams", row.bench.streams}, {"same_text", row.bench.same_text},
                                   {"tokens_per_s", {{"samples", row.samples}, {"min", row.rate(0)}, {"median", row.rate(0.5)}, {"max", row.rate(1)}}},
+                                  {"ended_unix_s", row.ended},
                                   {"fingerprint", row.fingerprint},
                                   {"fingerprint_repeats", row.repeats}};
     if (row.bytes_per_token > 0) {
@@ -197,7 +199,9 @@ Result<ExitCode> bench(const Options& o, Console& console) {
       progress.update(++done);
       if (row.fingerprint.empty()) row.fingerprint = sample.fingerprint;
       row.repeats = row.repeats && row.fingerprint == sample.fingerprint;
-      if (round >= 0) row.samples.push_back(sample.tokens_per_second);
+      if (round < 0) continue;
+      row.samples.push_back(sample.tokens_per_second);
+      row.ended.push_back(sample.ended);
     }
   }
   PLUMB_TRY(engine.impl().checkpoint().verify_unchanged());

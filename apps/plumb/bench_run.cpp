@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include "base/clock.h"
@@ -19,6 +20,12 @@ constexpr std::uint64_t kPromptKey = 11;
 std::string fingerprint_of(const std::vector<std::int32_t>& drawn, const std::vector<std::uint64_t>& digests) {
   const std::string bits = hash128(std::as_bytes(std::span(drawn))).hex() + hash128(std::as_bytes(std::span(digests))).hex();
   return hash128(std::as_bytes(std::span(bits))).hex();
+}
+
+// Seconds since 1970 at `ns` of the monotonic clock, which must have been a moment ago.
+double unix_seconds(std::uint64_t ns) {
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  return now.count() - static_cast<double>(monotonic_ns() - ns) * 1e-9;
 }
 
 // One of several requests that draw together.
@@ -77,7 +84,9 @@ Result<BenchSample> run_streams(Engine& engine, const BenchCase& bench, std::int
     for (Drawing& d : all) d.draw_to(d.tokens.size() + 1);
   }
   const std::size_t after = count_drawn(all);
-  const double seconds = static_cast<double>(monotonic_ns() - from) * 1e-9;
+  const std::uint64_t to = monotonic_ns();
+  const double seconds = static_cast<double>(to - from) * 1e-9;
+  const double ended = unix_seconds(to);
   if (!go_on()) return interrupted_error();
   std::string bits;
   for (Drawing& d : all) {
@@ -85,7 +94,7 @@ Result<BenchSample> run_streams(Engine& engine, const BenchCase& bench, std::int
     if (d.error) return *d.error;
     bits += fingerprint_of(d.tokens, d.digests);
   }
-  return BenchSample{static_cast<double>(after - before) / seconds, hash128(std::as_bytes(std::span(bits))).hex()};
+  return BenchSample{static_cast<double>(after - before) / seconds, ended, hash128(std::as_bytes(std::span(bits))).hex()};
 }
 
 }  // namespace
@@ -144,7 +153,7 @@ Result<BenchSample> run_bench_case(Engine& engine, const BenchCase& bench, std::
                 bench.name(), "depth", std::to_string(bench.depth));
   }
   const double seconds = static_cast<double>(to - *from) * 1e-9;
-  return BenchSample{bench.tokens / seconds, fingerprint_of(drawn, digests)};
+  return BenchSample{bench.tokens / seconds, unix_seconds(to), fingerprint_of(drawn, digests)};
 }
 
 }  // namespace plumb::app

@@ -28,6 +28,7 @@ struct BenchCase {
 
 struct BenchSample {
   double tokens_per_second = 0;
+  double ended = 0;  // seconds since 1970 when the last token timed was there
   std::string fingerprint;  // of the tokens drawn and of the bits of the logits they were drawn from
 };
 
