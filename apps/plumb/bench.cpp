@@ -186,10 +186,11 @@ Result<ExitCode> bench(const Options& o, Console& console) {
   Progress progress("bench", static_cast<std::uint64_t>(o.repeats + 1) * rows.size(), console.quiet, "samples");
   std::uint64_t done = 0;
   Ceilings ceilings;
+  PLUMB_ASSIGN(const device::ReadBandwidth reading, device::ReadBandwidth::open(threads));
   // Rounds over all rows, so that a machine that slows down does so for all of them. The first round warms up and is not kept.
   for (std::int32_t round = -1; round < o.repeats; ++round) {
     if (round >= 0) {
-      PLUMB_ASSIGN(const double rate, device::measure_read_bandwidth(threads, kBandwidthSeconds));
+      PLUMB_ASSIGN(const double rate, reading.measure(kBandwidthSeconds));
       ceilings.read.push_back(rate);
       PLUMB_ASSIGN(const double products, device::measure_int8_rate(threads, kProductSeconds));
       ceilings.products.push_back(products);

@@ -71,7 +71,8 @@ Result<Report> look(const Options& o) {
   report.topology = device::cpu_topology();
   if (o.measure) {
     PLUMB_ASSIGN(report.barrier_ns, device::measure_barrier(report.threads, o.pin));
-    PLUMB_ASSIGN(report.read_bytes_per_s, device::measure_read_bandwidth(report.threads, kBandwidthSeconds));
+    PLUMB_ASSIGN(const device::ReadBandwidth reading, device::ReadBandwidth::open(report.threads));
+    PLUMB_ASSIGN(report.read_bytes_per_s, reading.measure(kBandwidthSeconds));
   }
   return report;
 }

@@ -152,8 +152,12 @@ inline int run_rung(const Rung& rung, const Sizes& sizes = kDecode) {
     std::printf("%s: this machine lacks %s\n", rung.name, std::string(kernels::to_string(rung.isa)).c_str());
     return 0;
   }
-  const auto bandwidth = device::measure_read_bandwidth(1, 0.2);
-  std::printf("%s: %s KV; one thread reads memory at %.1f GB/s\n", rung.name, kernels::to_string(rung.format), bandwidth.ok() ? *bandwidth * 1e-9 : 0);
+  const auto reading = device::ReadBandwidth::open(1);
+  if (reading.ok()) {
+    const auto rate = reading->measure(0.2);
+    if (rate.ok()) std::printf("one thread reads memory at %.1f GB/s\n", *rate * 1e-9);
+  }
+  std::printf("%s: %s KV\n", rung.name, kernels::to_string(rung.format));
   for (const Geometry& g : sizes.geometries) {
     for (const std::int32_t span : sizes.spans) {
       Problem p(rung.format, g, span, sizes.rows);

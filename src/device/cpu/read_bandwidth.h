@@ -1,14 +1,33 @@
 // What the machine's memory gives to threads that do nothing but read: the ceiling of decode.
 #pragma once
 
+#include <cstdint>
+
 #include "base/status.h"
+#include "device/cpu/arena.h"
 
 namespace plumb::device {
 
-// Bytes per second at which `threads` threads read a block of memory that no cache holds, each its own part, the best of
-// several passes over about `seconds`. Passes read plainly and asking for memory ahead, in turn: which is faster differs from one
-// processor to the next, and the faster one is the ceiling. The block (1 GiB, or less on a small machine) is mapped for the time of the call.
-// Errors: out_of_memory; internal (no threads). REQUIRES: threads >= 1.
-Result<double> measure_read_bandwidth(int threads, double seconds);
+// Holds the block that is read, 1 GiB, or less on a small machine, for as long as it lives. So whoever measures between other things keeps
+// one: a guest that tells its host which memory is free does so about two seconds after a gigabyte was given back, and the host's taking it
+// away slows whatever runs then (by a third, in `plumb bench`: docs/BENCHMARKS.md).
+class ReadBandwidth {
+ public:
+  // For `threads` threads. Errors: out_of_memory. REQUIRES: threads >= 1.
+  static Result<ReadBandwidth> open(int threads);
+
+  // Bytes per second at which that many threads read the block, which no cache holds, each its own part, the best of several passes over about
+  // `seconds`. Passes read plainly, asking for memory ahead as decode asks for weights, and asking further ahead, in turn: which is
+  // fastest differs from one processor to the next, and the fastest is the ceiling.
+  // Errors: internal (no threads).
+  Result<double> measure(double seconds) const;
+
+ private:
+  ReadBandwidth(int threads, Arena block, std::uint64_t part) : threads_(threads), block_(std::move(block)), part_(part) {}
+
+  int threads_;
+  Arena block_;
+  std::uint64_t part_;  // bytes of one thread
+};
 
 }  // namespace plumb::device
