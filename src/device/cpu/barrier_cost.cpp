@@ -57,7 +57,7 @@ Result<double> measure_barrier(int threads, bool pin) {
           { const std::lock_guard open(gate); }
           if (go) pass(t);
         });
-        if (pin && status.ok()) status = pin_thread(others.back().native_handle(), t);
+        if (pin && status.ok()) status = pin_thread(others.back().native_handle(), t, threads);
       }
     } catch (const std::system_error& error) {
       status = fail(ErrorCode::internal, std::string("the system refused a thread: ") + error.what(), "barrier", "threads",

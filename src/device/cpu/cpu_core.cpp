@@ -38,7 +38,7 @@ Status CpuCore::start() {
                 "cpu queue", "threads", std::to_string(info_.threads));
   }
   for (int i = 0; options_.pin && i < info_.threads; ++i) {
-    PLUMB_TRY(pin_thread(workers_[static_cast<std::size_t>(i)].native_handle(), i));
+    PLUMB_TRY(pin_thread(workers_[static_cast<std::size_t>(i)].native_handle(), i, info_.threads));
   }
   return {};
 }

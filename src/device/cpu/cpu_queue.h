@@ -15,7 +15,7 @@ struct CpuQueueOptions {
   // Worker threads, 1..kMaxCpuThreads; 0 = one per physical core this process may use (usable_cores() of host_info.h). With
   // `inline_execution` there is one worker, the waiting thread.
   int threads = 0;
-  // Each worker is tied to a physical core of its own, the faster ones first. Not with inline_execution.
+  // Each worker is tied to a physical core of its own: worker_cores() of topology.h. Not with inline_execution.
   bool pin = false;
   bool checked = false;  // guards and poison around every buffer
   // Run buffers on the thread that waits for them, in submission order; done() is always true, since a wait depends on nobody

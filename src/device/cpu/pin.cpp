@@ -4,19 +4,21 @@
 
 #include <cstring>
 
+#include "base/check.h"
 #include "device/cpu/topology.h"
 
 namespace plumb::device {
 
-Status pin_thread(pthread_t thread, int index) {
+Status pin_thread(pthread_t thread, int index, int threads) {
+  PLUMB_CHECK(index >= 0 && index < threads);
   const CpuTopology topology = cpu_topology();
   const std::size_t cores = topology.cores.size();
-  if (static_cast<std::size_t>(index) >= cores) {
+  if (static_cast<std::size_t>(threads) > cores) {
     return fail(ErrorCode::invalid_argument,
                 "each worker needs a core of its own, and this process may use " + std::to_string(cores) + (cores == 1 ? " core" : " cores"),
-                "cpu queue", "pin", std::to_string(index + 1) + " threads");
+                "cpu queue", "pin", std::to_string(threads) + " threads");
   }
-  const int cpu = topology.cores[static_cast<std::size_t>(index)];
+  const int cpu = worker_cores(topology, threads)[static_cast<std::size_t>(index)];
   const auto room = static_cast<std::size_t>(cpu) + 1;
   cpu_set_t* mask = CPU_ALLOC(room);
   if (mask == nullptr) return fail(ErrorCode::out_of_memory, "no room for an affinity mask", "cpu queue", "pin");

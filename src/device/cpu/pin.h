@@ -7,8 +7,8 @@
 
 namespace plumb::device {
 
-// Ties thread `index` of a queue to core `index` of cpu_topology().cores. Errors: invalid_argument (fewer cores than that), internal
-// (the system refused; names errno).
-Status pin_thread(pthread_t thread, int index);
+// Ties thread `index` of `threads` to core `index` of worker_cores(cpu_topology(), threads). Errors: invalid_argument (fewer cores than
+// threads), internal (the system refused; names errno). REQUIRES: 0 <= index < threads.
+Status pin_thread(pthread_t thread, int index, int threads);
 
 }  // namespace plumb::device

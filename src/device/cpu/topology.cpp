@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -16,6 +17,7 @@ namespace plumb::device {
 namespace {
 
 constexpr int kMaxCpu = 1 << 16;
+constexpr int kMaxCaches = 8;  // that a processor sees
 
 std::string read_line(const std::string& path) {
   std::ifstream file(path);
@@ -46,13 +48,28 @@ std::int64_t speed_of(const std::string& folder) {
   return read_number(folder + "/cpu_capacity", read_number(folder + "/cpufreq/cpuinfo_max_freq", 0));
 }
 
+// Who shares the cache of the highest level, as a list of processors; empty where that is not said.
+std::string last_cache_of(const std::string& folder) {
+  std::int64_t highest = 0;
+  std::string shared;
+  for (int index = 0; index < kMaxCaches; ++index) {
+    const std::string at = folder + "/cache/index" + std::to_string(index);
+    const std::int64_t level = read_number(at + "/level", 0);
+    if (level > highest) {
+      highest = level;
+      shared = read_line(at + "/shared_cpu_list");
+    }
+  }
+  return shared;
+}
+
 std::vector<CpuCache> read_caches(const std::string& cpu_folder, std::span<const int> allowed) {
   // Each cache once, by the list of those who share it.
   std::map<std::pair<int, std::string>, std::set<std::string>> shared;
   std::map<std::pair<int, std::string>, std::uint64_t> bytes;
   for (const int cpu : allowed) {
     const std::string folder = cpu_folder + std::to_string(cpu) + "/cache/index";
-    for (int index = 0; index < 8; ++index) {
+    for (int index = 0; index < kMaxCaches; ++index) {
       const std::string at = folder + std::to_string(index);
       const auto level = static_cast<int>(read_number(at + "/level", 0));
       if (level == 0) break;
@@ -117,9 +134,12 @@ CpuTopology read_topology(const std::string& root, std::span<const int> allowed)
   topology.cpus.assign(allowed.begin(), allowed.end());
   std::set<std::int64_t> packages;
   std::map<int, std::int64_t> speed;
+  std::map<int, CorePlace> place;
+  std::map<std::string, int> caches;  // by those who share one
   for (const int cpu : allowed) {
     const std::string folder = cpu_folder + std::to_string(cpu);
-    packages.insert(read_number(folder + "/topology/physical_package_id", 0));
+    const std::int64_t package = read_number(folder + "/topology/physical_package_id", 0);
+    packages.insert(package);
     // A thread whose sibling came before it shares a core that is counted.
     const std::vector<int> siblings = parse_cpu_list(read_line(folder + "/topology/thread_siblings_list"));
     const bool counted = std::any_of(topology.cores.begin(), topology.cores.end(), [&](int core) {
@@ -128,6 +148,8 @@ CpuTopology read_topology(const std::string& root, std::span<const int> allowed)
     if (counted) continue;
     topology.cores.push_back(cpu);
     speed[cpu] = speed_of(folder);
+    const int last_cache = caches.try_emplace(last_cache_of(folder), static_cast<int>(caches.size())).first->second;
+    place[cpu] = {static_cast<int>(package), last_cache};
   }
   topology.packages = static_cast<int>(packages.size());
   const auto slower = [&](int a, int b) { return speed[a] < speed[b]; };
@@ -138,8 +160,30 @@ CpuTopology read_topology(const std::string& root, std::span<const int> allowed)
     std::sort(topology.cores.begin(), topology.cores.end(),
               [&](int a, int b) { return speed[a] != speed[b] ? speed[a] > speed[b] : a < b; });
   }
+  for (const int core : topology.cores) topology.places.push_back(place[core]);
   topology.caches = read_caches(cpu_folder, allowed);
   return topology;
+}
+
+std::vector<int> worker_cores(const CpuTopology& topology, int threads) {
+  PLUMB_CHECK(threads >= 0 && static_cast<std::size_t>(threads) <= topology.cores.size());
+  std::vector<std::size_t> order(topology.cores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto place = [&](std::size_t i) { return std::pair(topology.places[i].package, topology.places[i].last_cache); };
+  if (!topology.mixed) {
+    // The first core of every cache of a package, then the second, and so on; then the next package.
+    std::vector<int> turn(order.size());
+    std::map<std::pair<int, int>, int> taken;
+    for (const std::size_t i : order) turn[i] = taken[place(i)]++;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(topology.places[a].package, turn[a]) < std::pair(topology.places[b].package, turn[b]);
+    });
+  }
+  order.resize(static_cast<std::size_t>(threads));
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  std::vector<int> cpus;
+  for (const std::size_t i : order) cpus.push_back(topology.cores[i]);
+  return cpus;
 }
 
 CpuTopology cpu_topology() { return read_topology({}, allowed_cpus()); }

@@ -19,9 +19,18 @@ struct CpuCache {
   bool operator==(const CpuCache&) const = default;
 };
 
+// Where a core is. Cores of one last-level cache commonly share one way to memory as well.
+struct CorePlace {
+  int package = 0;
+  int last_cache = 0;  // numbered over the machine; 0 where the system does not say
+
+  bool operator==(const CorePlace&) const = default;
+};
+
 struct CpuTopology {
   std::vector<int> cpus;   // logical processors this process may run on, ascending
   std::vector<int> cores;  // of those the first of each physical core; where cores are unlike, the faster ones first
+  std::vector<CorePlace> places;  // of cores[i]
   int packages = 1;
   bool mixed = false;      // cores are unlike
   std::vector<CpuCache> caches;
@@ -38,6 +47,11 @@ std::vector<int> allowed_cpus();
 CpuTopology read_topology(const std::string& root, std::span<const int> allowed);
 // Of this machine and process.
 CpuTopology cpu_topology();
+
+// The processors to which `threads` workers are tied, worker by worker. As many last-level caches of a package as there are have a part in it
+// before one has two more cores than another, since each brings a way to memory of its own; cores of one cache are neighbours in the
+// list, as neighbours meet first at a barrier. Unlike cores: the faster ones, as they come. REQUIRES: 0 <= threads <= cores.size().
+std::vector<int> worker_cores(const CpuTopology& topology, int threads);
 
 // "0-2,8" is {0, 1, 2, 8}, ascending. What is not a list of that form ends it; numbers from 65,536 on are left out.
 std::vector<int> parse_cpu_list(std::string_view text);

@@ -97,12 +97,43 @@ TEST(Topology, ATurboStepDoesNotMakeCoresUnlike) {
   EXPECT_EQ(t.cores, (std::vector{0, 1, 2}));
 }
 
+TEST(Topology, WorkersSpreadOverCachesAndStayInAPackage) {
+  FakeMachine machine;
+  // Two packages of two caches of three cores.
+  for (int i = 0; i < 12; ++i) {
+    machine.cpu(i, std::to_string(i), i / 6);
+    machine.cache(i, 0, 1, "Data", "32K", std::to_string(i));
+    machine.cache(i, 1, 3, "Unified", "32M", std::to_string(i / 3 * 3) + "-" + std::to_string(i / 3 * 3 + 2));
+  }
+  const CpuTopology t = read_topology(machine.root(), up_to(12));
+  EXPECT_EQ(t.places[4], (CorePlace{0, 1}));
+  EXPECT_EQ(t.places[11], (CorePlace{1, 3}));
+  EXPECT_EQ(worker_cores(t, 1), std::vector{0});
+  EXPECT_EQ(worker_cores(t, 2), (std::vector{0, 3}));
+  EXPECT_EQ(worker_cores(t, 3), (std::vector{0, 1, 3})) << "those of one cache are neighbours";
+  EXPECT_EQ(worker_cores(t, 5), (std::vector{0, 1, 2, 3, 4}));
+  EXPECT_EQ(worker_cores(t, 6), up_to(6));
+  EXPECT_EQ(worker_cores(t, 8), (std::vector{0, 1, 2, 3, 4, 5, 6, 9}));
+  EXPECT_EQ(worker_cores(t, 12), up_to(12));
+  EXPECT_TRUE(worker_cores(t, 0).empty());
+  const int mask[] = {1, 2, 5, 9};  // what a container was given
+  EXPECT_EQ(worker_cores(read_topology(machine.root(), mask), 2), (std::vector{1, 5}));
+}
+
+TEST(Topology, WorkersTakeTheFasterCoresWhateverTheirCache) {
+  FakeMachine machine;
+  for (int i = 0; i < 4; ++i) machine.cpu(i, std::to_string(i), 0, i < 2 ? 1024 : 400);
+  for (int i = 0; i < 4; ++i) machine.cache(i, 0, 3, "Unified", "8M", i < 2 ? "0-1" : "2-3");
+  EXPECT_EQ(worker_cores(read_topology(machine.root(), up_to(4)), 2), (std::vector{0, 1}));
+}
+
 TEST(Topology, OfASystemThatSaysNothing) {
   const int mask[] = {0, 2};
   const CpuTopology t = read_topology("/nonexistent", mask);
   EXPECT_EQ(t.cores, (std::vector{0, 2}));
   EXPECT_EQ(t.packages, 1);
   EXPECT_TRUE(t.caches.empty());
+  EXPECT_EQ(worker_cores(t, 2), (std::vector{0, 2}));
 }
 
 TEST(Topology, A128CoreServer) {
