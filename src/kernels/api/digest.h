@@ -1,8 +1,9 @@
 // digest: out[r] = a 64-bit digest of the bits of row r, so that two runs can be compared logit for logit without keeping
 // the logits, also when later steps have overwritten them.
 //
-// Eight running hashes over elements i, i + 8, ... of the bits as 32-bit numbers, each from 0 by digest_step; then the eight
-// folded in order, from 0, by the same step. Not cryptographic.
+// The row is taken as 64-bit words, two elements each, the first in the low half; an odd last element is a word of its own.
+// kDigestLanes running hashes over words i, i + kDigestLanes, ..., each from 0 by digest_step; then these folded in order, from 0, by the
+// same step. As many as hide the time of a multiplication, since one worker hashes a row. Not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 namespace plumb::kernels {
 
+inline constexpr int kDigestLanes = 16;
 inline constexpr std::uint64_t kDigestFactor = 0x9E3779B97F4A7C15U;
 constexpr std::uint64_t digest_step(std::uint64_t h, std::uint64_t bits) {
   h = (h ^ bits) * kDigestFactor;

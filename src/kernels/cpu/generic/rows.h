@@ -61,29 +61,31 @@ void mask_logits(const MaskLogitsArgs& a, device::Worker& w) {
 
 // digest_step of four running hashes. Vectors of the compiler's: written lane by lane, gcc 12 goes through memory at each step.
 typedef std::uint64_t Hashes4 __attribute__((vector_size(32)));
-typedef std::uint32_t Bits4 __attribute__((vector_size(16)));
 inline void digest_step4(Hashes4& h, const float* from) {
-  Bits4 bits;
-  std::memcpy(&bits, from, sizeof bits);
-  h = (h ^ __builtin_convertvector(bits, Hashes4)) * kDigestFactor;
+  Hashes4 words;
+  std::memcpy(&words, from, sizeof words);
+  h = (h ^ words) * kDigestFactor;
   h ^= h >> 32;
 }
 
 void digest(const DigestArgs& a, device::Worker& w) {
+  static_assert(std::endian::native == std::endian::little);
   const auto [lo, hi] = w.share(a.rows);
   for (std::int64_t r = lo; r < hi; ++r) {
     const float* in = a.in.get() + r * a.cols;
-    Hashes4 low = {};
-    Hashes4 high = {};
+    Hashes4 lanes[kDigestLanes / 4] = {};
     std::int64_t i = 0;
-    for (; i + 8 <= a.cols; i += 8) {
-      digest_step4(low, in + i);
-      digest_step4(high, in + i + 4);
+    for (; i + 2 * kDigestLanes <= a.cols; i += 2 * kDigestLanes) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kDigestLanes / 4; ++v) digest_step4(lanes[v], in + i + 8 * v);
     }
-    std::uint64_t h[8];
-    std::memcpy(h, &low, sizeof low);
-    std::memcpy(h + 4, &high, sizeof high);
-    for (int lane = 0; lane < a.cols - i; ++lane) h[lane] = digest_step(h[lane], std::bit_cast<std::uint32_t>(in[i + lane]));
+    std::uint64_t h[kDigestLanes];
+    std::memcpy(h, lanes, sizeof h);
+    for (int lane = 0; i < a.cols; ++lane, i += 2) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, in + i, i + 1 < a.cols ? 8 : 4);
+      h[lane] = digest_step(h[lane], word);
+    }
     std::uint64_t folded = 0;
     for (const std::uint64_t lane : h) folded = digest_step(folded, lane);
     a.out[r] = folded;

@@ -155,21 +155,25 @@ inline std::int32_t token_at(const Logits& l, const Cut& cut, float min_p, const
 // The largest logit, or NaN when one is not finite. maxima[b] is the largest of block b.
 inline float largest_finite(const float* x, std::int32_t count, float* maxima) {
   F32x8 largest = splat(-std::numeric_limits<float>::infinity());
-  F32x8 faults = zero8();
+  F32x8 faults[2] = {zero8(), zero8()};  // two, so that an addition need not wait for the one before
   for (std::int32_t first = 0; first < count; first += kSumBlock) {
     const std::int32_t last = count - first < kSumBlock ? count : first + kSumBlock;
-    F32x8 block = splat(x[first]);
-    const auto take = [&](F32x8 v) {
-      faults = faults + (v - v);  // 0, or NaN for a NaN or an infinity
-      block = max8(block, v);
+    F32x8 block[2] = {splat(x[first]), splat(x[first])};
+    const auto take = [&](F32x8 v, int half) {
+      faults[half] = faults[half] + (v - v);  // 0, or NaN for a NaN or an infinity
+      block[half] = max8(block[half], v);
     };
     std::int32_t i = first;
-    for (; i + 8 <= last; i += 8) take(load8(x + i));
-    for (; i < last; ++i) take(splat(x[i]));
-    maxima[first / kSumBlock] = max_of(block);
-    largest = max8(largest, block);
+    for (; i + 16 <= last; i += 16) {
+      take(load8(x + i), 0);
+      take(load8(x + i + 8), 1);
+    }
+    for (; i < last; ++i) take(splat(x[i]), 0);
+    const F32x8 both = max8(block[0], block[1]);
+    maxima[first / kSumBlock] = max_of(both);
+    largest = max8(largest, both);
   }
-  return max_of(largest) + sum8(faults);
+  return max_of(largest) + sum8(faults[0] + faults[1]);
 }
 
 inline std::int32_t draw(const float* logits, std::int32_t vocab, const SampleParams& p, std::byte* scratch) {
@@ -180,7 +184,9 @@ inline std::int32_t draw(const float* logits, std::int32_t vocab, const SamplePa
   const float largest = largest_finite(logits, vocab, maxima);
   if (std::isnan(largest) || largest == kBannedLogit) return kInvalidToken;
   if (!(p.temperature > 0)) {
-    std::int32_t i = 0;
+    std::int32_t block = 0;
+    while (maxima[block] != largest) ++block;
+    std::int32_t i = block * kSumBlock;
     while (logits[i] != largest) ++i;
     return i;
   }
