@@ -22,6 +22,8 @@ class Watch:
 
     def over(self, start, end):
         """TOGETHER or APART when nine of ten measurements between the two times say so, else MOVED; None when there was none."""
+        if self.process.poll() is not None:
+            raise SystemExit(f"{self.process.args[0]} ended with {self.process.returncode}")
         between = [ns for t, ns in self.seen if start <= t <= end]
         if not between:
             return None

@@ -3,8 +3,8 @@
 //   processors_apart [--cpus 0,1] [--every-ms 20]      until it is told to end (SIGTERM, SIGINT) or its output is closed
 //
 // One line of JSON for each measurement, {"t": seconds since 1970, "ns": nanoseconds}: how long a cache line takes from one processor to
-// the other and back, the fastest of a few stretches. On AMD's EPYC 10 to 30 ns are two threads of one core, 50 to 90 two cores of one core
-// complex, 250 to 400 cores of two. Those of one complex share its link to memory, so the same program has half the bandwidth there.
+// the other and back, the fastest of a few stretches. On an EPYC of Zen 4 50 to 120 ns are two cores of one core complex, 300 to 430 cores of
+// two. Those of one complex share its link to memory, so the same program has little more than half the bandwidth there.
 //
 // Two threads, one tied to each processor, sleep to the same moment, meet, pass the line to and fro for some tens of microseconds and sleep
 // again: with 20 ms between, a quarter of a percent of what runs beside them. They run before everything else where the system lets them

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "base/status.h"
 #include "device/cpu/arena.h"
@@ -9,8 +10,8 @@
 namespace plumb::device {
 
 // Holds the block that is read, 1 GiB, or less on a small machine, for as long as it lives. So whoever measures between other things keeps
-// one: a guest that tells its host which memory is free does so about two seconds after a gigabyte was given back, and the host's taking it
-// away slows whatever runs then (by a third, in `plumb bench`: docs/BENCHMARKS.md).
+// one: some guests tell their host which memory has become free about two seconds later, and whatever runs while the host takes a gigabyte
+// away is slowed (a decode by a third: docs/PEERS.md).
 class ReadBandwidth {
  public:
   // For `threads` threads. Errors: out_of_memory. REQUIRES: threads >= 1.

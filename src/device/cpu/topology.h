@@ -48,9 +48,10 @@ CpuTopology read_topology(const std::string& root, std::span<const int> allowed)
 // Of this machine and process.
 CpuTopology cpu_topology();
 
-// The processors to which `threads` workers are tied, worker by worker. As many last-level caches of a package as there are have a part in it
-// before one has two more cores than another, since each brings a way to memory of its own; cores of one cache are neighbours in the
-// list, as neighbours meet first at a barrier. Unlike cores: the faster ones, as they come. REQUIRES: 0 <= threads <= cores.size().
+// The processors to which `threads` workers are tied, worker by worker. Of the cores of a package each last-level cache gives one, then each
+// another, since a cache commonly has a way to memory of its own; then those of the next package. In the list cores of one cache are
+// neighbours, as neighbours meet first at a barrier. Unlike cores: the faster ones, as they come.
+// REQUIRES: 0 <= threads <= cores.size().
 std::vector<int> worker_cores(const CpuTopology& topology, int threads);
 
 // "0-2,8" is {0, 1, 2, 8}, ascending. What is not a list of that form ends it; numbers from 65,536 on are left out.
