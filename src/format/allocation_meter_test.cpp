@@ -30,11 +30,19 @@ void released(void* memory) {
 
 }  // namespace
 
-// Replaces the global allocator of this test binary; the array and nothrow forms call these.
+// Replaces the global allocator of this test binary; the array forms call these. The form that does not throw would too, but a
+// sanitizer's runtime has its own, whose memory std::stable_sort gives back with a plain delete.
 void* operator new(std::size_t size) { return counted(std::malloc(size == 0 ? 1 : size)); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   const auto align = static_cast<std::size_t>(alignment);
   return counted(std::aligned_alloc(align, (size + align - 1) / align * align));
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 void operator delete(void* memory) noexcept { released(memory); }
 void operator delete(void* memory, std::size_t) noexcept { released(memory); }

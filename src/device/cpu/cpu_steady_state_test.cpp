@@ -23,11 +23,19 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-// The whole test binary counts its allocations. The other forms of new and delete end up here. Not inlined: the compiler
-// would see free() on what it takes for another allocator's memory.
+// The whole test binary counts its allocations. The other forms of new and delete end up here; the one that does not throw is
+// named as well, because a sanitizer's runtime has its own, and std::stable_sort gives back what it took there with a plain
+// delete. Not inlined: the compiler would see free() on what it takes for another allocator's memory.
 [[gnu::noinline]] void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
